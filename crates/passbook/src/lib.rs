@@ -1,1 +1,21 @@
-//! Passbook.
+//! Durable workflows on the database you already run.
+
+mod checkpointer;
+mod durable;
+mod error;
+mod inspect;
+mod scheduler;
+mod split;
+mod time;
+mod value;
+
+pub use checkpointer::{
+    Begun, Checkpointer, Claim, Claimed, Granted, INBOX, INPUT, Life, MAX_NAME_BYTES, RESULT, Record, Recorded,
+};
+pub use durable::{Acquire, Acquired, Durable, Enlist, Pass, Renewed, Settlement, Tx, check_name};
+pub use error::{Error, Result};
+pub use inspect::{Filter, Finished, Inspect, State, Status};
+pub use scheduler::{Delivery, Scheduler};
+pub use split::SplitDurable;
+pub use time::{Clock, StoreTime, Timestamp};
+pub use value::{Refused, Undecodable, Value};

@@ -1,0 +1,133 @@
+//! Moments, and the one clock that judges them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+/// A moment of the store's clock, in whole microseconds since 1970 (the precision of `timestamptz`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The last moment that prints with a year of four digits; later ones are cut to it.
+    pub const MAX: Self = Self(253_402_300_799_999_999);
+
+    /// The moment this many microseconds after the beginning of 1970.
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since the beginning of 1970.
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// This moment and `by` more, at most [`Timestamp::MAX`].
+    #[must_use]
+    pub fn after(self, by: Duration) -> Self {
+        let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(by).min(Self::MAX.0))
+    }
+
+    /// How long it is from this moment until `later`; zero when `later` has passed.
+    pub fn until(self, later: Self) -> Duration {
+        Duration::from_micros(u64::try_from(later.0.saturating_sub(self.0)).unwrap_or(0))
+    }
+}
+
+impl From<SystemTime> for Timestamp {
+    fn from(at: SystemTime) -> Self {
+        match at.duration_since(UNIX_EPOCH) {
+            Ok(since) => Self(0).after(since),
+            Err(before) => Self(-i64::try_from(before.duration().as_micros()).unwrap_or(i64::MAX)),
+        }
+    }
+}
+
+impl From<Timestamp> for SystemTime {
+    fn from(at: Timestamp) -> Self {
+        let distance = Duration::from_micros(at.0.unsigned_abs());
+        if at.0 < 0 {
+            UNIX_EPOCH - distance
+        } else {
+            UNIX_EPOCH + distance
+        }
+    }
+}
+
+impl fmt::Display for Timestamp {
+    /// As RFC 3339 in UTC.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = time::OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000)
+            .ok()
+            .and_then(|at| at.format(&time::format_description::well_known::Rfc3339).ok());
+        match text {
+            Some(text) => f.write_str(&text),
+            None => write!(f, "{}us", self.0),
+        }
+    }
+}
+
+/// Where a store takes its time from: its own clock, or one that a test moves.
+///
+/// Every deadline is computed and judged by the store's clock, so that workers whose own clocks disagree neither spin
+/// nor oversleep. Clones share the same clock.
+#[derive(Clone, Debug, Default)]
+pub struct Clock(Option<Arc<AtomicI64>>);
+
+impl Clock {
+    /// The store's own clock.
+    pub fn store() -> Self {
+        Self(None)
+    }
+
+    /// A clock that stands still until a test moves it.
+    pub fn manual(at: Timestamp) -> Self {
+        Self(Some(Arc::new(AtomicI64::new(at.0))))
+    }
+
+    /// The bound moment of a manual clock; `None` when the store's own clock decides.
+    pub fn bound(&self) -> Option<Timestamp> {
+        self.0.as_ref().map(|at| Timestamp(at.load(Ordering::SeqCst)))
+    }
+
+    /// Moves a manual clock forward. Does nothing to the store's own clock.
+    pub fn advance(&self, by: Duration) {
+        if let Some(at) = &self.0 {
+            let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
+            at.fetch_add(by, Ordering::SeqCst);
+        }
+    }
+}
+
+/// The store's time as a pass knows it: read once from the store, carried on by the machine's steady clock.
+///
+/// The wall clock of the worker is never asked, so it may be wrong by any amount.
+#[derive(Clone, Debug)]
+pub struct StoreTime {
+    read: Timestamp,
+    since: Instant,
+    clock: Clock,
+}
+
+impl StoreTime {
+    /// The store said that it is `now`, under the clock that it was given.
+    pub fn new(now: Timestamp, clock: &Clock) -> Self {
+        Self {
+            read: now,
+            since: Instant::now(),
+            clock: clock.clone(),
+        }
+    }
+
+    /// The store's time at this moment.
+    pub fn now(&self) -> Timestamp {
+        self.clock
+            .bound()
+            .unwrap_or_else(|| self.read.after(self.since.elapsed()))
+    }
+}
