@@ -23,7 +23,7 @@ enum Kind {
     Fenced,
     Unavailable,
     NotFound,
-    OfAnotherKind,
+    Foreign,
     Undecodable,
     Refused,
     Duplicate,
@@ -63,7 +63,7 @@ impl Error {
     /// The workflow belongs to another kind than the one named.
     pub fn wrong_kind(workflow: &str, named: &str) -> Self {
         Self::new(
-            Kind::OfAnotherKind,
+            Kind::Foreign,
             format!(
                 "workflow `{workflow}` was started as another kind than `{named}`; ids are shared by all kinds, so choose another id or name the kind it was started as"
             ),
@@ -125,7 +125,7 @@ impl Error {
 
     /// The id belongs to a workflow of another kind.
     pub fn is_wrong_kind(&self) -> bool {
-        self.0.kind == Kind::OfAnotherKind
+        self.0.kind == Kind::Foreign
     }
 
     /// A stored value does not decode into the type asked for.
