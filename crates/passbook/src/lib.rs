@@ -1,6 +1,7 @@
 //! Durable workflows on the database you already run.
 
 mod checkpointer;
+mod client;
 mod durable;
 mod error;
 mod inspect;
@@ -11,10 +12,13 @@ mod scheduler;
 mod split;
 mod time;
 mod value;
+mod worker;
+mod workflow;
 
 pub use checkpointer::{
     Begun, Checkpointer, Claim, Claimed, Granted, INBOX, INPUT, Life, MAX_NAME_BYTES, RESULT, Record, Recorded,
 };
+pub use client::{Client, Ended, Kind, Sent};
 pub use durable::{Acquire, Acquired, Durable, Enlist, Pass, Renewed, Settlement, Tx, check_name};
 pub use error::{Error, Result};
 pub use inspect::{Filter, Finished, Inspect, State, Status};
@@ -25,3 +29,5 @@ pub use scheduler::{Delivery, Scheduler};
 pub use split::SplitDurable;
 pub use time::{Clock, StoreTime, Timestamp};
 pub use value::{Refused, Undecodable, Value};
+pub use worker::{Shutdown, Worker};
+pub use workflow::{Body, Workflow};

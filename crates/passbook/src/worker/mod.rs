@@ -1,0 +1,273 @@
+//! Takes workflows that are due, runs their passes, keeps them alive, and settles them.
+
+mod attempt;
+mod keeper;
+mod shutdown;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use tokio::task::JoinSet;
+
+pub use shutdown::Shutdown;
+
+use crate::durable::{Acquire, Acquired, Durable};
+use crate::workflow::{Body, Function, Kind, Typed, Workflow};
+use crate::{Error, Result, Retry, Scheduler, check_name};
+use attempt::Attempt;
+use keeper::Keeper;
+
+/// The waits of a worker whose store does not answer.
+const PATIENCE: Retry = Retry::times(u32::MAX)
+    .first(Duration::from_millis(50))
+    .cap(Duration::from_secs(5));
+
+/// Runs workflows.
+///
+/// Any number of workers, in any number of processes, work on one store. A worker serves several kinds; none starves
+/// another, and one poll serves them all.
+///
+/// ```
+/// use passbook::{Client, Ended, MemoryStore, Run, Shutdown, Worker};
+///
+/// async fn greeting(run: &Run<MemoryStore>, name: String) -> Result<String, String> {
+///     run.step("composed", async || Ok(format!("Good day, {name}!"))).await
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> passbook::Result<()> {
+/// let store = MemoryStore::new();
+/// let client = Client::new(store.clone());
+/// client.kind("greeting").start("to-ada", &"Ada").await?;
+///
+/// let shutdown = Shutdown::new();
+/// let worker = Worker::new(store).serve("greeting", greeting).run(shutdown.clone());
+/// let result = async {
+///     let ended = client.kind("greeting").result::<String>("to-ada").await;
+///     shutdown.begin();
+///     ended
+/// };
+/// let (worked, ended) = tokio::join!(worker, result);
+/// worked?;
+/// assert_eq!(ended?, Ended::Completed("Good day, Ada!".to_owned()));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Worker<S: Durable> {
+    store: S,
+    kinds: HashMap<String, Arc<dyn Kind<S>>>,
+    slots: usize,
+    grace: Duration,
+    policy: Retry,
+    refused: Option<Error>,
+}
+
+impl<S: Durable> fmt::Debug for Worker<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("kinds", &self.kinds.keys().collect::<Vec<_>>())
+            .field("slots", &self.slots)
+            .field("grace", &self.grace)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: Durable> Worker<S> {
+    /// A worker with 100 slots, 10 s of grace at shutdown, and 10 attempts for a failing pass, with waits from 1 s up to
+    /// 5 minutes.
+    pub fn new(store: S) -> Self {
+        Self {
+            store,
+            kinds: HashMap::new(),
+            slots: 100,
+            grace: Duration::from_secs(10),
+            policy: Retry::times(10).cap(Duration::from_mins(5)),
+            refused: None,
+        }
+    }
+
+    /// Serves a kind of workflow.
+    #[must_use]
+    pub fn register<W: Workflow<S>>(self, workflow: W) -> Self {
+        self.add(W::NAME, Arc::new(Typed(workflow)))
+    }
+
+    /// Serves a kind of workflow whose body is a plain `async fn(&Run<S>, I) -> Result<O, E>`.
+    #[must_use]
+    pub fn serve<I, F>(self, namespace: &str, body: F) -> Self
+    where
+        I: DeserializeOwned + Send + 'static,
+        F: for<'r> Body<'r, S, I>,
+    {
+        self.add(namespace, Arc::new(Function::new(body)))
+    }
+
+    fn add(mut self, namespace: &str, kind: Arc<dyn Kind<S>>) -> Self {
+        if let Err(error) = check_name("namespace", namespace) {
+            self.refused.get_or_insert(error);
+        }
+        if self.kinds.insert(namespace.to_owned(), kind).is_some() {
+            let error = format!("a worker was given two workflows for the namespace `{namespace}`; give each its own");
+            self.refused.get_or_insert(Error::invalid(error));
+        }
+        self
+    }
+
+    /// How many passes run at once, at least one. Each costs its body's memory, and a connection only while it writes.
+    #[must_use]
+    pub fn slots(mut self, slots: usize) -> Self {
+        self.slots = slots;
+        self
+    }
+
+    /// How long passes may go on after a shutdown began. Zero puts them down at once.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// How often a failing pass is tried again before its workflow is parked as failed, and the waits in between.
+    #[must_use]
+    pub fn retry(mut self, policy: Retry) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Works until it is told to stop.
+    ///
+    /// Refused when no kind is served, when a namespace is served twice, or when the store cannot be prepared. After
+    /// that it returns only at the shutdown: an unreachable store is waited for. If this future is dropped, or the
+    /// process dies, what was running is taken up again when its lease runs out.
+    pub async fn run(self, shutdown: Shutdown) -> Result<()> {
+        if let Some(error) = self.refused {
+            return Err(error);
+        }
+        if self.kinds.is_empty() || self.slots == 0 {
+            return Err(Error::invalid(
+                "a worker needs at least one workflow and one slot; register a workflow, and ask for a slot or more",
+            ));
+        }
+        self.store.scheduler().prepare().await?;
+        let keeper = Keeper::default();
+        let mut background = JoinSet::new();
+        background.spawn(keeper.clone().run(self.store.clone()));
+        let mut namespaces: Vec<String> = self.kinds.keys().cloned().collect();
+        namespaces.sort_unstable();
+        let attempt = Attempt {
+            store: self.store,
+            kinds: self.kinds,
+            policy: self.policy,
+            keeper,
+            cut: Shutdown::new(),
+            unsettled: AtomicUsize::new(0),
+        };
+        let taking = Taking {
+            attempt: Arc::new(attempt),
+            namespaces,
+            slots: self.slots,
+            passes: JoinSet::new(),
+            unanswered: 0,
+        };
+        taking.run(&shutdown, self.grace).await;
+        background.shutdown().await;
+        Ok(())
+    }
+}
+
+/// The loop that takes.
+struct Taking<S: Durable> {
+    attempt: Arc<Attempt<S>>,
+    namespaces: Vec<String>,
+    slots: usize,
+    passes: JoinSet<()>,
+    /// How often in a row the store has not answered.
+    unanswered: u32,
+}
+
+impl<S: Durable> Taking<S> {
+    async fn run(mut self, shutdown: &Shutdown, grace: Duration) {
+        let scheduler = self.attempt.store.scheduler().clone();
+        while !shutdown.has_begun() {
+            // What has ended by now makes room together, so that a busy worker takes many at a time.
+            while self.passes.try_join_next().is_some() {}
+            let free = self.slots.saturating_sub(self.passes.len());
+            let pause = tokio::select! {
+                pause = self.take(free) => pause,
+                () = shutdown.begun() => break,
+            };
+            let full = free == 0 || pause.is_none();
+            tokio::select! {
+                () = shutdown.begun() => break,
+                _ = self.passes.join_next(), if full && !self.passes.is_empty() => {}
+                () = tokio::time::sleep(pause.unwrap_or_default()), if !full => {}
+                () = scheduler.hinted(), if !full => {}
+            }
+        }
+        self.drain(shutdown, grace).await;
+    }
+
+    /// Takes what there is room for and starts it. How long to pause before the next time; `None` when there is
+    /// probably more.
+    async fn take(&mut self, free: usize) -> Option<Duration> {
+        let poll = self.attempt.store.scheduler().poll();
+        if free == 0 {
+            return None;
+        }
+        if self.attempt.unsettled.load(Ordering::SeqCst) > 0 {
+            // Passes wait for the store to take their end. To take first would count them as left unsettled.
+            return Some(PATIENCE.wait(1).unwrap_or(poll));
+        }
+        let request = Acquire {
+            namespaces: &self.namespaces,
+            limit: free,
+        };
+        let acquired = match self.attempt.store.acquire(&request).await {
+            Ok(acquired) => acquired,
+            Err(error) => {
+                self.unanswered += 1;
+                tracing::warn!(%error, "nothing could be taken");
+                return PATIENCE.wait(self.unanswered);
+            }
+        };
+        self.unanswered = 0;
+        // Another kind stands in front the next time.
+        self.namespaces.rotate_left(1);
+        let Acquired { passes, next_due } = acquired;
+        let found = passes.len();
+        for (pass, delivery) in passes {
+            let attempt = self.attempt.clone();
+            self.passes.spawn(async move { attempt.run(pass, delivery).await });
+        }
+        if found >= free {
+            return None;
+        }
+        // Due at once but not taken: somebody else's, or held by a pass of ours.
+        let soon = next_due.map_or(poll, |due| due.max(Duration::from_millis(1)));
+        Some(poll.min(soon))
+    }
+
+    async fn drain(mut self, shutdown: &Shutdown, grace: Duration) {
+        let passes = &mut self.passes;
+        tokio::select! {
+            () = async { while passes.join_next().await.is_some() {} } => return,
+            () = tokio::time::sleep(grace) => {}
+            () = shutdown.ended() => return self.passes.shutdown().await,
+        }
+        // What an effect has done by now is still recorded, and the workflow handed back.
+        self.attempt.cut.begin();
+        let passes = &mut self.passes;
+        let lease = self.attempt.store.scheduler().lease();
+        tokio::select! {
+            () = async { while passes.join_next().await.is_some() {} } => {}
+            () = tokio::time::sleep(lease) => {}
+            () = shutdown.ended() => {}
+        }
+        self.passes.shutdown().await;
+    }
+}
