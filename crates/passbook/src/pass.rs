@@ -70,6 +70,7 @@ pub(crate) async fn drive<S: Durable, T>(
     let mut ending: Option<Outcome<T>> = None;
     let mut idle = Idle::default();
     let mut watch = Watch::default();
+    let mut last_turn: Option<Pin<Box<dyn Future<Output = ()> + Send>>> = None;
     let state = run.state();
     std::future::poll_fn(move |cx| {
         loop {
@@ -95,6 +96,17 @@ pub(crate) async fn drive<S: Durable, T>(
                 return Poll::Pending;
             }
 
+            if let Some(turn) = &mut last_turn
+                && !watch.woken()
+            {
+                if turn.as_mut().poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+                ending = Some(suspended(state.parked()));
+                continue;
+            }
+            last_turn = None;
+
             let (waker, noticing) = watch.over(cx.waker());
             let polled =
                 std::panic::catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(&mut Context::from_waker(waker))));
@@ -114,12 +126,13 @@ pub(crate) async fn drive<S: Durable, T>(
                 // It asked to be polled again, e.g. because its budget was used up: it is not waiting.
                 return Poll::Pending;
             }
-            let parked = state.parked();
-            if parked.is_empty() {
+            if state.parked().is_empty() {
                 idle.poll(cx, run.workflow());
                 return Poll::Pending;
             }
-            ending = Some(suspended(parked));
+            // The runtime keeps some wakes back until the end of its turn: that of a body which yields, or whose budget is
+            // used up. One turn more, and whoever is not woken by then waits.
+            last_turn = Some(Box::pin(tokio::task::yield_now()));
         }
     })
     .await
@@ -174,6 +187,12 @@ fn panicked<S: Durable>(run: &Run<S>, panic: &(dyn Any + Send)) -> Failure {
 struct Watch(Option<(Waker, Arc<Noticing>)>);
 
 impl Watch {
+    fn woken(&self) -> bool {
+        self.0
+            .as_ref()
+            .is_some_and(|(_, noticing)| noticing.woken.load(Ordering::SeqCst))
+    }
+
     fn over(&mut self, waker: &Waker) -> &(Waker, Arc<Noticing>) {
         if !self
             .0

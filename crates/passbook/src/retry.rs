@@ -30,7 +30,7 @@ impl Retry {
         self
     }
 
-    /// Sets the longest wait.
+    /// Sets the longest wait; the first wait is made in full even when it is longer.
     #[must_use]
     pub const fn cap(mut self, wait: Duration) -> Self {
         self.cap = wait;
@@ -48,7 +48,7 @@ impl Retry {
             return None;
         }
         let doubled = 1_u32.checked_shl(failed.saturating_sub(1)).unwrap_or(u32::MAX);
-        Some(self.first.saturating_mul(doubled).min(self.cap))
+        Some(self.first.saturating_mul(doubled).min(self.cap.max(self.first)))
     }
 }
 

@@ -10,7 +10,6 @@ use crate::{Error, Inspect, Result, State, Value};
 
 /// What stands under a key after a value was sent there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use = "another writer may have been first"]
 pub struct Sent {
     /// Whether it was this call's value that was recorded.
     pub first: bool,

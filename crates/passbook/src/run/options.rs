@@ -57,7 +57,7 @@ impl<'r, S: Durable> Retrying<'r, S> {
     ///
     /// When the process dies, waits longer than a second go on where they were; failures with shorter waits since the
     /// last longer one are forgotten.
-    pub async fn step<T, E, F>(&self, name: &str, effect: impl FnMut() -> F) -> Result<T, E>
+    pub async fn step<T, E, F>(self, name: &str, effect: impl FnMut() -> F) -> Result<T, E>
     where
         T: Serialize + DeserializeOwned,
         E: Display,
@@ -85,7 +85,7 @@ impl<'r, S: Durable> Limited<'r, S> {
     }
 
     /// [`Run::step`] with the limit for each attempt. The error type is the body's own; it says how it tells a timeout.
-    pub async fn step<T, E, F>(&self, name: &str, mut effect: impl FnMut() -> F) -> Result<T, E>
+    pub async fn step<T, E, F>(self, name: &str, mut effect: impl FnMut() -> F) -> Result<T, E>
     where
         T: Serialize + DeserializeOwned,
         E: Display + From<TimedOut>,
