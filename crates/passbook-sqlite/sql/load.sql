@@ -1,0 +1,6 @@
+-- The checkpoint of one workflow, in first-recorded order. Reads one snapshot, locks nothing.
+-- ?1 workflow. Bound: the records of the workflow.
+SELECT step, value, seq, recorded_at
+FROM workflow_checkpoint
+WHERE workflow = ?1
+ORDER BY seq
