@@ -10,32 +10,32 @@ use passbook_sqlite::Sqlite;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, SqliteConnection};
 
-pub const LEASE: Duration = Duration::from_secs(30);
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
 /// A directory of its own, removed at the end, and a clock that stands still.
-pub struct Home {
+pub(crate) struct Home {
     directory: tempfile::TempDir,
-    pub clock: Clock,
+    pub(crate) clock: Clock,
 }
 
 impl Home {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             directory: tempfile::tempdir().unwrap(),
             clock: Clock::manual(Timestamp::from_micros(1_700_000_000_000_000)),
         }
     }
 
-    pub fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.directory.path().join("work.db")
     }
 
     /// A handle of its own, as another process would have.
-    pub async fn open(&self) -> Sqlite {
+    pub(crate) async fn open(&self) -> Sqlite {
         Sqlite::options()
             .lease(LEASE)
             .clock(self.clock.clone())
@@ -44,14 +44,14 @@ impl Home {
             .unwrap()
     }
 
-    pub async fn prepared(&self) -> Sqlite {
+    pub(crate) async fn prepared(&self) -> Sqlite {
         let store = self.open().await;
         store.scheduler().prepare().await.unwrap();
         store
     }
 
     /// The file as a program sees it that knows nothing of the library.
-    pub async fn foreign(&self) -> SqliteConnection {
+    pub(crate) async fn foreign(&self) -> SqliteConnection {
         SqliteConnectOptions::new()
             .filename(self.path())
             .create_if_missing(true)
@@ -62,18 +62,18 @@ impl Home {
     }
 }
 
-pub fn value(text: &str) -> Value {
+pub(crate) fn value(text: &str) -> Value {
     Value::encode(text).unwrap()
 }
 
-pub async fn claimed(store: &Sqlite, workflow: &str) -> Claim {
+pub(crate) async fn claimed(store: &Sqlite, workflow: &str) -> Claim {
     match store.checkpointer().claim(workflow).await.unwrap() {
         Claimed::Granted(granted) => granted.claim,
         other => panic!("{other:?}"),
     }
 }
 
-pub async fn acquired(store: &Sqlite, namespace: &str, limit: usize) -> Vec<(Pass, Delivery)> {
+pub(crate) async fn acquired(store: &Sqlite, namespace: &str, limit: usize) -> Vec<(Pass, Delivery)> {
     let namespaces = [namespace.to_owned()];
     let request = Acquire {
         namespaces: &namespaces,
@@ -82,6 +82,6 @@ pub async fn acquired(store: &Sqlite, namespace: &str, limit: usize) -> Vec<(Pas
     store.acquire(&request).await.unwrap().passes
 }
 
-pub async fn count(connection: &mut SqliteConnection, sql: &'static str) -> i64 {
+pub(crate) async fn count(connection: &mut SqliteConnection, sql: &'static str) -> i64 {
     sqlx::query_scalar(sql).fetch_one(connection).await.unwrap()
 }
