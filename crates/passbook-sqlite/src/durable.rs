@@ -139,50 +139,48 @@ impl Durable for SqliteDurable {
         Ok(removed)
     }
 
+    /// Takes, claims and loads in one transaction, so that nothing is claimed whose checkpoint could not be read. While it
+    /// holds the write lock nobody else commits, so the checkpoint is that after the claim.
     async fn acquire(&self, request: &Acquire<'_>) -> Result<Acquired> {
         let mut acquired = Acquired::default();
-        let (mut granted, mut taken) = (Vec::new(), 0);
-        if scheduler::is_anything_due(self.file(), request.namespaces).await? {
-            let mut transaction = self.file().begin().await?;
-            let (now, lease) = (self.file().now(), self.file().lease());
-            let deliveries = scheduler::take(&mut transaction, request.namespaces, request.limit, now, lease).await?;
-            taken = deliveries.len();
-            for delivery in deliveries {
-                let kind = Some(delivery.namespace.as_str());
-                match checkpointer::claim(&mut transaction, &delivery.workflow, kind, now, lease).await? {
-                    Claimed::Granted(grant) => granted.push((grant, delivery)),
-                    // Its pass will find that the receipt has changed, and leave the workflow ready.
-                    Claimed::Held => {}
-                    Claimed::Over => scheduler::done(&mut transaction, &delivery, now).await?,
-                }
-            }
-            transaction.commit().await?;
+        let next = scheduler::look(self.file(), request.namespaces).await?;
+        if next.is_none_or(|next| next > self.file().now()) || request.limit == 0 {
+            acquired.next_due = next.map(|next| self.file().now().until(next));
+            return Ok(acquired);
         }
 
-        // After the commit, and without the write lock: whatever the last holder recorded is seen, since its commits
-        // came before the claim.
-        let mut reader = self.file().read().await?;
-        for (grant, delivery) in granted {
-            let Granted {
-                claim,
-                attempts,
-                interrupted,
-            } = grant;
-            let records = checkpointer::load(&mut reader, &claim.workflow).await?;
-            let pass = Pass {
-                claim,
-                records,
-                time: StoreTime::new(self.file().now(), self.file().clock()),
-                lease: self.file().lease(),
-                attempts,
-                interrupted,
-            };
-            acquired.passes.push((pass, delivery));
+        let mut transaction = self.file().begin().await?;
+        let (now, lease) = (self.file().now(), self.file().lease());
+        let deliveries = scheduler::take(&mut transaction, request.namespaces, request.limit, now, lease).await?;
+        let taken = deliveries.len();
+        for delivery in deliveries {
+            let kind = Some(delivery.namespace.as_str());
+            match checkpointer::claim(&mut transaction, &delivery.workflow, kind, now, lease).await? {
+                Claimed::Granted(Granted {
+                    claim,
+                    attempts,
+                    interrupted,
+                }) => {
+                    let pass = Pass {
+                        records: checkpointer::load(&mut transaction, &claim.workflow).await?,
+                        claim,
+                        time: StoreTime::new(self.file().now(), self.file().clock()),
+                        lease,
+                        attempts,
+                        interrupted,
+                    };
+                    acquired.passes.push((pass, delivery));
+                }
+                // Its pass will find that the receipt has changed, and leave the workflow ready.
+                Claimed::Held => {}
+                Claimed::Over => scheduler::done(&mut transaction, &delivery, now).await?,
+            }
         }
         if taken < request.limit {
-            let next = scheduler::next_due(&mut reader, request.namespaces).await?;
-            acquired.next_due = next.map(|at| self.file().now().until(at));
+            let next = scheduler::next_due(&mut transaction, request.namespaces).await?;
+            acquired.next_due = next.map(|next| now.until(next));
         }
+        transaction.commit().await?;
         Ok(acquired)
     }
 

@@ -87,7 +87,8 @@ impl Scheduler for SqliteScheduler {
     }
 
     async fn next_ready(&self, namespaces: &[String], limit: usize) -> Result<Vec<Delivery>> {
-        if !is_anything_due(&self.file, namespaces).await? {
+        let next = look(&self.file, namespaces).await?;
+        if next.is_none_or(|next| next > self.file.now()) || limit == 0 {
             return Ok(Vec::new());
         }
         let mut transaction = self.file.begin().await?;
@@ -130,8 +131,7 @@ impl Scheduler for SqliteScheduler {
     }
 
     async fn next_due(&self, namespaces: &[String]) -> Result<Option<Duration>> {
-        let mut reader = self.file.read().await?;
-        let next = next_due(&mut reader, namespaces).await?;
+        let next = look(&self.file, namespaces).await?;
         Ok(next.map(|at| self.file.now().until(at)))
     }
 
@@ -140,12 +140,11 @@ impl Scheduler for SqliteScheduler {
     }
 }
 
-/// Looks without the write lock, so that idle workers do not stand in the way of those that write. It sees every commit
-/// before it, so a wakeup is not missed.
-pub(crate) async fn is_anything_due(file: &SqliteFile, namespaces: &[String]) -> Result<bool> {
+/// When the next workflow of these namespaces is due. Looks without the write lock, so that idle workers do not stand in
+/// the way of those that write. It sees every commit before it, so a wakeup is not missed.
+pub(crate) async fn look(file: &SqliteFile, namespaces: &[String]) -> Result<Option<Timestamp>> {
     let mut reader = file.read().await?;
-    let next = next_due(&mut reader, namespaces).await?;
-    Ok(next.is_some_and(|at| at <= file.now()))
+    next_due(&mut reader, namespaces).await
 }
 
 /// When the next workflow of these namespaces is due.
