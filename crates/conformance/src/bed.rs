@@ -11,6 +11,9 @@ use serde::Serialize;
 /// The kind that the sentences speak of.
 pub const KIND: &str = "kind";
 
+/// When the clocks of the tests begin.
+pub const MORNING: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
+
 /// Everything that the sentences about passes, workers and clients need of a store.
 pub trait Store: Durable + Inspect + Enlist {}
 

@@ -5,5 +5,6 @@
 
 pub mod bed;
 pub mod pass;
+mod sentences;
 pub mod waits;
 pub mod worker;
