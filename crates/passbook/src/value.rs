@@ -11,6 +11,7 @@ mod key;
 mod number;
 mod place;
 mod read;
+mod scan;
 mod serializer;
 mod writer;
 
@@ -71,8 +72,9 @@ impl Value {
 
     /// Reads the value into the type asked for.
     ///
-    /// Every finite `f64` and `f32` and every integer up to 128 bits comes back as it was. An error
-    /// says where the value and the type part; the value itself is untouched.
+    /// Every finite `f64` and `f32` and every integer up to 128 bits comes back as it was (of 64
+    /// bits in flattened, untagged and internally tagged types, where serde holds no wider ones). An
+    /// error says where the value and the type part; the value itself is untouched.
     ///
     /// ```
     /// let value = passbook::Value::parse(r#"{"items": [{"price": "free"}]}"#).unwrap();
@@ -85,10 +87,12 @@ impl Value {
     /// ```
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, Undecodable> {
         // The bare attempt first: following the path costs an allocation for every key.
-        match serde_json::from_str(&self.0) {
-            Ok(value) => Ok(value),
-            Err(error) => Err(Undecodable::explain::<T>(&self.0, &error)),
-        }
+        serde_json::from_str(&self.0).or_else(|error| {
+            let tags_first = scan::strings_first(&self.0);
+            tags_first
+                .and_then(|text| serde_json::from_str(&text).ok())
+                .ok_or_else(|| Undecodable::explain::<T>(&self.0, &error))
+        })
     }
 
     /// Takes JSON that a person or another program wrote into the canonical text.

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use serde_path_to_error::{Path, Segment};
 
+use super::scan;
+
 /// The value as a whole.
 pub(super) const ROOT: &str = "$";
 
@@ -43,12 +45,17 @@ pub(super) fn follow<'t>(text: &'t str, path: &Path) -> (String, &'t str) {
     for segment in path {
         let inner = match segment {
             Segment::Seq { index } => {
-                element(here, *index).inspect(|_| push_index(&mut place, *index))
+                let element = scan::elements(here).nth(*index);
+                element.inspect(|_| push_index(&mut place, *index))
             }
             Segment::Map { key } | Segment::Enum { variant: key } => {
-                entry(here, key).map(|(spelled, inner)| {
-                    push_key(&mut place, spelled);
-                    inner
+                // The last one, should another writer have left two.
+                let entry = scan::entries(here)
+                    .filter(|(quoted, _)| means(quoted, key))
+                    .last();
+                entry.map(|(quoted, value)| {
+                    push_key(&mut place, &quoted[1..quoted.len() - 1]);
+                    value
                 })
             }
             Segment::Unknown => None,
@@ -59,6 +66,10 @@ pub(super) fn follow<'t>(text: &'t str, path: &Path) -> (String, &'t str) {
         }
     }
     (place, here)
+}
+
+fn means(quoted: &str, key: &str) -> bool {
+    serde_json::from_str::<Cow<'_, str>>(quoted).is_ok_and(|read| read == key)
 }
 
 /// What the text begins with, in words.
@@ -72,62 +83,4 @@ pub(super) fn kind(text: &str) -> &'static str {
         Some(b'-' | b'0'..=b'9') => "a number",
         _ => "text that is not JSON",
     }
-}
-
-/// The text from the element at `index` on.
-fn element(array: &str, index: usize) -> Option<&str> {
-    let mut rest = array.strip_prefix('[')?.trim_start();
-    for _ in 0..index {
-        rest = after_value(rest)?
-            .trim_start()
-            .strip_prefix(',')?
-            .trim_start();
-    }
-    (!rest.starts_with(']')).then_some(rest)
-}
-
-/// The text from the last value under `key` on, and how the text spells the key.
-fn entry<'t>(object: &'t str, key: &str) -> Option<(&'t str, &'t str)> {
-    let mut found = None;
-    let mut rest = object.strip_prefix('{')?.trim_start();
-    while rest.starts_with('"') {
-        let after = after_value(rest)?;
-        let quoted = &rest[..rest.len() - after.len()];
-        let value = after.trim_start().strip_prefix(':')?.trim_start();
-        if serde_json::from_str::<Cow<'_, str>>(quoted).is_ok_and(|read| read == key) {
-            found = Some((&quoted[1..quoted.len() - 1], value));
-        }
-        match after_value(value)?.trim_start().strip_prefix(',') {
-            Some(next) => rest = next.trim_start(),
-            None => break,
-        }
-    }
-    found
-}
-
-/// The text after the value that it begins with.
-fn after_value(text: &str) -> Option<&str> {
-    let mut depth = 0_usize;
-    let mut bytes = text.bytes().enumerate();
-    while let Some((at, byte)) = bytes.next() {
-        match byte {
-            b'"' => loop {
-                match bytes.next()?.1 {
-                    b'\\' => drop(bytes.next()),
-                    b'"' => break,
-                    _ => {}
-                }
-            },
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' if depth > 0 => depth -= 1,
-            // The end of a bare word or number, which leaves its follower in place.
-            b',' | b':' | b']' | b'}' if depth == 0 => return Some(&text[at..]),
-            _ => continue,
-        }
-        if depth == 0 {
-            let end = bytes.next().map_or(text.len(), |(next, _)| next);
-            return text.get(end..);
-        }
-    }
-    (depth == 0).then_some("")
 }
