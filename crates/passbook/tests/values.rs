@@ -20,11 +20,7 @@ fn through<T: Serialize + DeserializeOwned>(value: &T) -> T {
     let json = serde_json::to_string(value).unwrap();
     let untyped: serde_json::Value = serde_json::from_str(encoded.as_str()).unwrap();
     let expected: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(
-        bare(untyped),
-        bare(expected),
-        "it is what serde_json represents"
-    );
+    assert_eq!(bare(untyped), bare(expected), "it is what serde_json represents");
     Value::stored(encoded.as_str()).decode().unwrap()
 }
 
@@ -421,14 +417,8 @@ fn the_edges_of_every_number_come_back() {
 fn an_f32_that_double_rounding_would_move_comes_back_through_a_buffer() {
     for price in [7.038_531e-26, -7.038_531e-26] {
         let value = Untagged::Struct { price };
-        assert_eq!(
-            Value::encode(&value).unwrap().decode::<Untagged>().unwrap(),
-            value
-        );
-        assert_eq!(
-            Value::encode(&price).unwrap().decode::<f32>().unwrap(),
-            price
-        );
+        assert_eq!(Value::encode(&value).unwrap().decode::<Untagged>().unwrap(), value);
+        assert_eq!(Value::encode(&price).unwrap().decode::<f32>().unwrap(), price);
     }
 }
 
@@ -452,10 +442,7 @@ fn numbers_are_spelled_as_numeric_spells_them() {
         ("0.0012e3", "1.2"),
         ("0.0012e5", "120"),
         ("0e1073741822", "0"),
-        (
-            "123456789012345678901234567890.10",
-            "123456789012345678901234567890.10",
-        ),
+        ("123456789012345678901234567890.10", "123456789012345678901234567890.10"),
     ] {
         assert_eq!(Value::parse(typed).unwrap().as_str(), canonical, "{typed}");
     }
@@ -488,10 +475,7 @@ fn a_wide_integer_comes_back_from_beside_a_tag_that_sorts_behind_it() {
     };
     assert!(text(&variant).ends_with(r#", "type": "Struct"}"#));
     let escaped = (", \"]}".to_owned(), Newtype(0.5));
-    comes_back(&BTreeMap::from([(
-        "{\"".to_owned(),
-        vec![(escaped, Some(variant))],
-    )]));
+    comes_back(&BTreeMap::from([("{\"".to_owned(), vec![(escaped, Some(variant))])]));
 }
 
 #[test]
@@ -511,10 +495,7 @@ fn strings_are_escaped_as_postgres_escapes_them() {
         text(&controls),
         r#""\u0001\u0002\u0003\u0004\u0005\u0006\u0007\b\t\n\u000b\f\r\u000e\u000f\u0010\u0011\u0012\u0013\u0014\u0015\u0016\u0017\u0018\u0019\u001a\u001b\u001c\u001d\u001e\u001f""#
     );
-    assert_eq!(
-        text("\"\\/\u{7f}é\u{2028}😀"),
-        "\"\\\"\\\\/\u{7f}é\u{2028}😀\""
-    );
+    assert_eq!(text("\"\\/\u{7f}é\u{2028}😀"), "\"\\\"\\\\/\u{7f}é\u{2028}😀\"");
 }
 
 #[test]
@@ -532,10 +513,7 @@ fn what_displays_as_a_string_is_a_string() {
 fn numbers_and_raw_json_of_serde_json_are_taken_digit_by_digit() {
     assert_eq!(text(&Verbatim(NUMBER, "1.50e1")), "15.0");
     assert_eq!(
-        text(&[Verbatim(
-            RAW_VALUE,
-            r#"{"bb":1,"a":[12345678901234567890123, 1e2]}"#
-        )]),
+        text(&[Verbatim(RAW_VALUE, r#"{"bb":1,"a":[12345678901234567890123, 1e2]}"#)]),
         r#"[{"a": [12345678901234567890123, 100], "bb": 1}]"#
     );
     let refusal = refused(&[Verbatim(RAW_VALUE, r#"{"a":[1,"\u0000"]}"#)]);
@@ -569,22 +547,13 @@ fn a_nul_in_a_string_or_a_key_is_refused() {
     assert_eq!(refused("a\0").place(), "$");
     assert_eq!(refused(&('a', '\0')).place(), "$[1]");
     let variant = External::Tuple(1, "\0".into());
-    assert_eq!(
-        refused(&vec![External::Unit, variant]).place(),
-        "$[1].Tuple[1]"
-    );
+    assert_eq!(refused(&vec![External::Unit, variant]).place(), "$[1].Tuple[1]");
     let inner = BTreeMap::from([("a", 1), ("b\0", 2)]);
     let refusal = refused(&BTreeMap::from([("odd key", inner)]));
     assert_eq!(refusal.place(), "$[\"odd key\"]");
     assert!(refusal.reason().contains("NUL"), "{refusal}");
-    assert_eq!(
-        Value::parse(r#"[0, "\u0000"]"#).unwrap_err().place(),
-        "$[1]"
-    );
-    assert_eq!(
-        Value::parse(r#"{"a": {"\u0000": 1}}"#).unwrap_err().place(),
-        "$.a"
-    );
+    assert_eq!(Value::parse(r#"[0, "\u0000"]"#).unwrap_err().place(), "$[1]");
+    assert_eq!(Value::parse(r#"{"a": {"\u0000": 1}}"#).unwrap_err().place(), "$.a");
 }
 
 #[test]
@@ -637,13 +606,7 @@ fn a_map_by_float_comes_back() {
         .into_iter()
         .map(|float| (Bits(float), 1))
         .collect();
-    assert_eq!(
-        Value::encode(&map)
-            .unwrap()
-            .decode::<HashMap<Bits, u8>>()
-            .unwrap(),
-        map
-    );
+    assert_eq!(Value::encode(&map).unwrap().decode::<HashMap<Bits, u8>>().unwrap(), map);
     assert_eq!(text(&HashMap::from([(Bits(-0.0), 1)])), r#"{"0.0": 1}"#);
 }
 
@@ -699,22 +662,13 @@ fn a_value_over_the_limit_is_refused_before_it_is_built() {
     refused(&[&longest]);
     refused(&"\n".repeat(MAX_VALUE_BYTES / 2));
     let digits = "1".repeat(100_000);
-    refused(&vec![
-        Verbatim(NUMBER, digits.leak());
-        MAX_VALUE_BYTES / 100_000 + 1
-    ]);
+    refused(&vec![Verbatim(NUMBER, digits.leak()); MAX_VALUE_BYTES / 100_000 + 1]);
     Value::parse(&format!("\"{longest}a\"")).unwrap_err();
 }
 
 #[test]
 fn a_number_that_numeric_cannot_hold_is_refused() {
-    for held in [
-        "1e131071",
-        "10e131070",
-        "1.00e131071",
-        "1e-16383",
-        "0.0e-16382",
-    ] {
+    for held in ["1e131071", "10e131070", "1.00e131071", "1e-16383", "0.0e-16382"] {
         let value = Value::parse(held).unwrap();
         assert_eq!(Value::parse(value.as_str()).unwrap(), value, "{held}");
     }
@@ -788,11 +742,7 @@ fn a_map_whose_keys_and_values_do_not_alternate_is_refused() {
 fn text_that_is_not_json_is_refused_with_what_was_expected() {
     for (typed, place, reason) in [
         ("", "$", "a value at byte 0, found the end"),
-        (
-            "{'a': 1}",
-            "$",
-            "a key in double quotes at byte 1, found `'`",
-        ),
+        ("{'a': 1}", "$", "a key in double quotes at byte 1, found `'`"),
         ("[1, ]", "$[1]", "a value at byte 4, found `]`"),
         ("[1 2]", "$", "`,` or `]` at byte 3, found `2`"),
         (r#"{"a" 1}"#, "$.a", "`:` at byte 5, found `1`"),
@@ -841,11 +791,7 @@ fn a_value_that_does_not_fit_its_type_says_where_and_what_is_there() {
             "$.items[1].price",
             "a string",
         ),
-        (
-            r#"{"items": [{"price": 1.5}]}"#,
-            "$.items[0].price",
-            "a number",
-        ),
+        (r#"{"items": [{"price": 1.5}]}"#, "$.items[0].price", "a number"),
         (r#"{"items": [{}]}"#, "$.items[0]", "an object"),
         (
             r#"{"items": [{"odd one": [[], "]"]}]}"#,
@@ -865,16 +811,10 @@ fn a_value_that_does_not_fit_its_type_says_where_and_what_is_there() {
         ),
     ] {
         let error = Value::stored(stored).decode::<Order>().unwrap_err();
-        assert_eq!(
-            (error.place(), error.found()),
-            (place, found),
-            "{stored}: {error}"
-        );
+        assert_eq!((error.place(), error.found()), (place, found), "{stored}: {error}");
         assert!(error.expected().ends_with("Order"), "{error}");
     }
-    let error = Value::stored(r#"[1, "free"]"#)
-        .decode::<Vec<u32>>()
-        .unwrap_err();
+    let error = Value::stored(r#"[1, "free"]"#).decode::<Vec<u32>>().unwrap_err();
     assert_eq!(
         error.to_string(),
         "`$[1]` is a string that does not fit into a `alloc::vec::Vec<u32>` (invalid type: string \"free\", expected u32); was the type changed?"

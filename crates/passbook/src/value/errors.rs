@@ -102,10 +102,7 @@ impl fmt::Display for Undecodable {
         if place == place::ROOT {
             write!(f, "the value is {found} that is not a `{expected}`")?;
         } else {
-            write!(
-                f,
-                "`{place}` is {found} that does not fit into a `{expected}`"
-            )?;
+            write!(f, "`{place}` is {found} that does not fit into a `{expected}`")?;
         }
         write!(f, " ({reason}); was the type changed?")
     }

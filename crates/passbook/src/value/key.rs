@@ -115,20 +115,11 @@ impl Serializer for Key<'_> {
         refuse(&format!("the unit struct `{name}`"))
     }
 
-    fn serialize_unit_variant(
-        self,
-        _name: &'static str,
-        _index: u32,
-        variant: &'static str,
-    ) -> Result<(), Fault> {
+    fn serialize_unit_variant(self, _name: &'static str, _index: u32, variant: &'static str) -> Result<(), Fault> {
         self.0.string(variant)
     }
 
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(
-        self,
-        _name: &'static str,
-        value: &T,
-    ) -> Result<(), Fault> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _name: &'static str, value: &T) -> Result<(), Fault> {
         value.serialize(self)
     }
 
@@ -150,11 +141,7 @@ impl Serializer for Key<'_> {
         refuse("a tuple")
     }
 
-    fn serialize_tuple_struct(
-        self,
-        name: &'static str,
-        _len: usize,
-    ) -> Result<Self::SerializeTupleStruct, Fault> {
+    fn serialize_tuple_struct(self, name: &'static str, _len: usize) -> Result<Self::SerializeTupleStruct, Fault> {
         refuse(&format!("the tuple struct `{name}`"))
     }
 
@@ -172,11 +159,7 @@ impl Serializer for Key<'_> {
         refuse("a map")
     }
 
-    fn serialize_struct(
-        self,
-        name: &'static str,
-        _len: usize,
-    ) -> Result<Self::SerializeStruct, Fault> {
+    fn serialize_struct(self, name: &'static str, _len: usize) -> Result<Self::SerializeStruct, Fault> {
         refuse(&format!("the struct `{name}`"))
     }
 

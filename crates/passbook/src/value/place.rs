@@ -50,9 +50,7 @@ pub(super) fn follow<'t>(text: &'t str, path: &Path) -> (String, &'t str) {
             }
             Segment::Map { key } | Segment::Enum { variant: key } => {
                 // The last one, should another writer have left two.
-                let entry = scan::entries(here)
-                    .filter(|(quoted, _)| means(quoted, key))
-                    .last();
+                let entry = scan::entries(here).filter(|(quoted, _)| means(quoted, key)).last();
                 entry.map(|(quoted, value)| {
                     push_key(&mut place, &quoted[1..quoted.len() - 1]);
                     value

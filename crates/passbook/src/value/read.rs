@@ -178,7 +178,10 @@ fn string(token: &str, writer: &mut Writer) -> Result<(), Fault> {
     if !inner.bytes().any(|byte| byte == b'\\' || byte < b' ') {
         return writer.string(inner);
     }
-    let text: String = serde_json::from_str(token)
-        .map_err(|error| Fault::new(format!("not JSON: the string has a faulty escape or a raw control character ({error}); correct the text")))?;
+    let text: String = serde_json::from_str(token).map_err(|error| {
+        Fault::new(format!(
+            "not JSON: the string has a faulty escape or a raw control character ({error}); correct the text"
+        ))
+    })?;
     writer.string(&text)
 }

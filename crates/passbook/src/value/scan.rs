@@ -39,9 +39,7 @@ fn push_strings_first(out: &mut String, value: &str, levels: usize) -> Option<()
             out.push('{');
             let mut separator = "";
             for strings in [true, false] {
-                for (key, value) in
-                    entries(value).filter(|(_, value)| value.starts_with('"') == strings)
-                {
+                for (key, value) in entries(value).filter(|(_, value)| value.starts_with('"') == strings) {
                     out.push_str(separator);
                     out.push_str(key);
                     out.push(':');

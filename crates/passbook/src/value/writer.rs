@@ -9,10 +9,9 @@ use super::{MAX_DEPTH, MAX_VALUE_BYTES, Refused, place};
 
 /// How the control characters are spelled; the first is refused before it is looked up.
 const CONTROLS: [&str; 32] = [
-    "\\u0000", "\\u0001", "\\u0002", "\\u0003", "\\u0004", "\\u0005", "\\u0006", "\\u0007", "\\b",
-    "\\t", "\\n", "\\u000b", "\\f", "\\r", "\\u000e", "\\u000f", "\\u0010", "\\u0011", "\\u0012",
-    "\\u0013", "\\u0014", "\\u0015", "\\u0016", "\\u0017", "\\u0018", "\\u0019", "\\u001a",
-    "\\u001b", "\\u001c", "\\u001d", "\\u001e", "\\u001f",
+    "\\u0000", "\\u0001", "\\u0002", "\\u0003", "\\u0004", "\\u0005", "\\u0006", "\\u0007", "\\b", "\\t", "\\n",
+    "\\u000b", "\\f", "\\r", "\\u000e", "\\u000f", "\\u0010", "\\u0011", "\\u0012", "\\u0013", "\\u0014", "\\u0015",
+    "\\u0016", "\\u0017", "\\u0018", "\\u0019", "\\u001a", "\\u001b", "\\u001c", "\\u001d", "\\u001e", "\\u001f",
 ];
 
 /// Why writing stopped. The place is not here: the writer notes it as the fault passes through.
@@ -178,10 +177,7 @@ impl Writer {
     }
 
     /// Writes the next element by `write`.
-    pub(super) fn element(
-        &mut self,
-        write: impl FnOnce(&mut Self) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+    pub(super) fn element(&mut self, write: impl FnOnce(&mut Self) -> Result<(), Fault>) -> Result<(), Fault> {
         self.whole()?;
         let open = self.innermost();
         open.busy = true;
@@ -215,18 +211,12 @@ impl Writer {
     }
 
     /// Writes the next key by `write`, quotes included; its value has to follow.
-    pub(super) fn key(
-        &mut self,
-        write: impl FnOnce(&mut Self) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+    pub(super) fn key(&mut self, write: impl FnOnce(&mut Self) -> Result<(), Fault>) -> Result<(), Fault> {
         self.whole()?;
         self.begin_key(write).map_err(|fault| self.note(&fault))
     }
 
-    fn begin_key(
-        &mut self,
-        write: impl FnOnce(&mut Self) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+    fn begin_key(&mut self, write: impl FnOnce(&mut Self) -> Result<(), Fault>) -> Result<(), Fault> {
         let &mut Open {
             kind: Kind::Object { first, .. },
             busy: false,
@@ -262,10 +252,7 @@ impl Writer {
     }
 
     /// Writes the value under the last key by `write`.
-    pub(super) fn value(
-        &mut self,
-        write: impl FnOnce(&mut Self) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+    pub(super) fn value(&mut self, write: impl FnOnce(&mut Self) -> Result<(), Fault>) -> Result<(), Fault> {
         self.whole()?;
         if !self.innermost().busy {
             return Err(self.note(&Fault::new(
@@ -283,12 +270,7 @@ impl Writer {
     pub(super) fn end_object(&mut self) -> Result<(), Fault> {
         self.whole()?;
         let &mut Open {
-            kind:
-                Kind::Object {
-                    start,
-                    first,
-                    sorted,
-                },
+            kind: Kind::Object { start, first, sorted },
             busy: false,
         } = self.innermost()
         else {
@@ -365,12 +347,10 @@ impl Writer {
                 Kind::Array { count } => place::push_index(&mut place, count - 1),
                 Kind::Object { .. } => {
                     // The current entry is the last before those of the next open object.
-                    let own = self.open[depth + 1..]
-                        .iter()
-                        .find_map(|inner| match inner.kind {
-                            Kind::Object { first, .. } => Some(first),
-                            Kind::Array { .. } => None,
-                        });
+                    let own = self.open[depth + 1..].iter().find_map(|inner| match inner.kind {
+                        Kind::Object { first, .. } => Some(first),
+                        Kind::Array { .. } => None,
+                    });
                     let entry = self.entries[..own.unwrap_or(self.entries.len())].last();
                     let entry = entry.expect("a busy object has an entry");
                     place::push_key(&mut place, &self.out[entry.start + 1..entry.key_end - 1]);
