@@ -47,6 +47,8 @@ pub(super) struct Writer {
     open: Vec<Open>,
     /// The entries of all open objects; each object knows where its own begin.
     entries: Vec<Entry>,
+    /// Where the entries of an object are put into order, kept for the next object.
+    ordered: String,
     /// The first fault. Nothing is written after it, so that a `Serialize` which carries on after an
     /// error of its part cannot get half a value stored.
     refused: Option<Refused>,
@@ -90,6 +92,7 @@ impl Writer {
             out: String::with_capacity(128),
             open: Vec::new(),
             entries: Vec::new(),
+            ordered: String::new(),
             refused: None,
         }
     }
@@ -114,9 +117,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends what displays as a short number.
-    pub(super) fn integer(&mut self, value: impl fmt::Display) -> Result<(), Fault> {
-        self.short(|out| write!(out, "{value}").expect("a string takes any text"))
+    /// Appends an integer of any width.
+    pub(super) fn integer<I: serde::Serialize>(&mut self, value: I) -> Result<(), Fault> {
+        self.short(|out| number::push_integer(out, value))
     }
 
     pub(super) fn f64(&mut self, value: f64) -> Result<(), Fault> {
@@ -311,7 +314,8 @@ impl Writer {
         let entries = &mut self.entries[first..];
         entries.sort_unstable_by(|a, b| compare_keys(out, a, b).then(a.start.cmp(&b.start)));
 
-        let mut ordered = String::with_capacity(out.len() - start);
+        let ordered = &mut self.ordered;
+        ordered.clear();
         for (at, entry) in entries.iter().enumerate() {
             let superseded = entries
                 .get(at + 1)
@@ -323,7 +327,7 @@ impl Writer {
         }
         ordered.push('}');
         self.out.truncate(start);
-        self.out.push_str(&ordered);
+        self.out.push_str(&self.ordered);
     }
 
     fn begin(&mut self, kind: Kind) -> Result<(), Fault> {
@@ -381,6 +385,11 @@ impl Writer {
     }
 
     fn escaped(&mut self, text: &str) -> Result<(), Fault> {
+        // Without an early exit, so that the compiler looks at many bytes at once.
+        let clean = |byte| byte >= b' ' && byte != b'"' && byte != b'\\';
+        if text.bytes().fold(true, |all, byte| all & clean(byte)) {
+            return self.push(text);
+        }
         let mut clean = 0;
         for (at, byte) in text.bytes().enumerate() {
             let escape = match byte {
