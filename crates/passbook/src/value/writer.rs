@@ -49,8 +49,8 @@ pub(super) struct Writer {
     entries: Vec<Entry>,
     /// Where the entries of an object are put into order, kept for the next object.
     ordered: String,
-    /// The first fault. Nothing is written after it, so that a `Serialize` which carries on after an
-    /// error of its part cannot get half a value stored.
+    /// The first fault, with its place. Nothing is written after it, so that a `Serialize` which
+    /// carries on after an error of its part cannot get half a value stored.
     refused: Option<Refused>,
 }
 
@@ -76,7 +76,7 @@ enum Kind {
     },
 }
 
-/// Where an entry stands in the text: it lasts until the separator of the next.
+/// Where an entry stands in the text.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     start: usize,
@@ -108,6 +108,7 @@ impl Writer {
     }
 
     /// Appends text that needs no escaping.
+    #[inline]
     pub(super) fn push(&mut self, text: &str) -> Result<(), Fault> {
         // Before it is copied: a value of 200 MB is refused at 16.
         if text.len() > MAX_VALUE_BYTES - self.out.len() {
@@ -143,6 +144,7 @@ impl Writer {
     }
 
     /// Appends a string or a key, quoted.
+    #[inline]
     pub(super) fn string(&mut self, text: &str) -> Result<(), Fault> {
         self.push("\"")?;
         self.escaped(text)?;
@@ -340,6 +342,7 @@ impl Writer {
         Ok(())
     }
 
+    #[inline]
     fn innermost(&mut self) -> &mut Open {
         self.open
             .last_mut()
@@ -347,6 +350,7 @@ impl Writer {
     }
 
     /// Fails once something was refused, so that the open containers are the caller's own.
+    #[inline]
     fn whole(&self) -> Result<(), Fault> {
         match &self.refused {
             Some(refused) => Err(Fault::new(refused.reason())),
@@ -355,7 +359,7 @@ impl Writer {
     }
 
     /// Remembers the first fault with the place that is being written, and hands it on.
-    fn note(&mut self, fault: &Fault) -> Fault {
+    pub(super) fn note(&mut self, fault: &Fault) -> Fault {
         if self.refused.is_none() {
             self.refused = Some(Refused::new(self.place(), fault.0.to_string()));
         }
