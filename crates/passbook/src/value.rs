@@ -21,9 +21,9 @@ use writer::Writer;
 /// The most bytes of canonical text that one value may have.
 ///
 /// A value is loaded with every later pass of its workflow, so a large one is paid for many times.
-/// The source of the number: 16 MiB of any JSON stays far below Postgres' own limit of 256 MiB for
-/// one `jsonb` container, whatever its shape. Entries of an object that a later entry of the same
-/// key replaces count too.
+/// The source of the number: `jsonb` takes up to four times the text (a list of small integers), and
+/// Postgres refuses a `jsonb` container of 256 MiB. Entries of an object that a later entry of the
+/// same key replaces count too.
 pub const MAX_VALUE_BYTES: usize = 16 << 20;
 
 /// The most arrays and objects that may lie inside each other.

@@ -712,6 +712,15 @@ fn a_type_that_ignores_the_error_of_its_part_is_refused_all_the_same() {
             items.end()
         }
     }
+    struct CarelessNumber;
+    impl Serialize for CarelessNumber {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let mut number = serializer.serialize_struct(NUMBER, 1)?;
+            let _ = number.serialize_field(NUMBER, "seven");
+            number.end()
+        }
+    }
+    assert_eq!(refused(&[CarelessNumber]).place(), "$[0]");
     assert_eq!(refused(&Careless).place(), "$[0][0][0]");
     assert_eq!(refused(&[Careless]).place(), "$[0][0][0][0]");
 }

@@ -112,16 +112,31 @@ fn push_float<F: Serialize>(out: &mut String, value: F, wide: f64) {
         out.push_str("0.0");
         return;
     }
-    let mut digits = [0; 32];
-    let mut free = &mut digits[..];
-    serde_json::to_writer(&mut free, &value).expect("a float has at most 24 characters");
-    let length = 32 - free.len();
-    let digits = str::from_utf8(&digits[..length]).expect("a float is written in ASCII");
-    push(out, digits).expect("a float has at most 309 digits before the point and 342 after it");
+    with_digits(&value, |digits| {
+        if digits.contains('e') {
+            push(out, digits)
+                .expect("a float has at most 309 digits before the point and 342 after it");
+            // An exponent written out leaves a whole number. Where that could be taken for an integer
+            // of 64 bits it gets a point, so that a reader of any type (an untagged enum) sees a float.
+            if wide.abs() <= 18_446_744_073_709_551_616.0 && wide.fract() == 0.0 {
+                out.push_str(".0");
+            }
+        } else {
+            out.push_str(digits);
+        }
+    });
+}
 
-    // An exponent written out leaves a whole number. Where that could be taken for an integer of 64
-    // bits, it keeps its point, so that a reader of any type (an untagged enum) gets a float again.
-    if wide.abs() <= 18_446_744_073_709_551_616.0 && digits.contains('e') && wide.fract() == 0.0 {
-        out.push_str(".0");
-    }
+/// Appends an integer.
+pub(super) fn push_integer<I: Serialize>(out: &mut String, value: I) {
+    with_digits(&value, |digits| out.push_str(digits));
+}
+
+/// Hands on what `serde_json` writes for a number of Rust, without allocating it.
+fn with_digits<N: Serialize>(number: &N, use_them: impl FnOnce(&str)) {
+    let mut digits = [0; 40];
+    let mut free = &mut digits[..];
+    serde_json::to_writer(&mut free, number).expect("an `i128` has at most 40 characters");
+    let length = 40 - free.len();
+    use_them(str::from_utf8(&digits[..length]).expect("a number is written in ASCII"));
 }

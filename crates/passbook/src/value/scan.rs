@@ -29,39 +29,61 @@ pub(super) fn entries(object: &str) -> impl Iterator<Item = (&str, &str)> {
 /// string, comes first; `jsonb` does not keep it there.
 pub(super) fn strings_first(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
-    push_strings_first(&mut out, text.trim(), MAX_DEPTH)?;
-    Some(out)
+    let rest = push_strings_first(&mut out, text.trim(), MAX_DEPTH)?;
+    rest.is_empty().then_some(out)
 }
 
-fn push_strings_first(out: &mut String, value: &str, levels: usize) -> Option<()> {
-    match value.bytes().next()? {
+/// Appends the value that the text begins with; returns what follows it.
+fn push_strings_first<'t>(out: &mut String, text: &'t str, levels: usize) -> Option<&'t str> {
+    match text.bytes().next()? {
         b'{' => {
-            out.push('{');
-            let mut separator = "";
-            for strings in [true, false] {
-                for (key, value) in entries(value).filter(|(_, value)| value.starts_with('"') == strings) {
-                    out.push_str(separator);
-                    out.push_str(key);
-                    out.push(':');
-                    push_strings_first(out, value, levels.checked_sub(1)?)?;
-                    separator = ",";
-                }
+            let levels = levels.checked_sub(1)?;
+            let (mut strings, mut others) = (String::new(), String::new());
+            let mut rest = text[1..].trim_start();
+            while !rest.starts_with('}') {
+                let (key, after) = split_value(rest)?;
+                let value = after.strip_prefix(':')?.trim_start();
+                let part = if value.starts_with('"') {
+                    &mut strings
+                } else {
+                    &mut others
+                };
+                part.push_str(key);
+                part.push(':');
+                rest = after_separator(push_strings_first(part, value, levels)?);
+                part.push(',');
             }
+            let entries = strings + &others;
+            out.push('{');
+            out.push_str(entries.trim_end_matches(','));
             out.push('}');
+            Some(rest[1..].trim_start())
         }
         b'[' => {
-            out.push('[');
-            let mut separator = "";
-            for element in elements(value) {
+            let levels = levels.checked_sub(1)?;
+            let mut separator = "[";
+            let mut rest = text[1..].trim_start();
+            if rest.starts_with(']') {
+                out.push('[');
+            }
+            while !rest.starts_with(']') {
                 out.push_str(separator);
-                push_strings_first(out, element, levels.checked_sub(1)?)?;
+                rest = after_separator(push_strings_first(out, rest, levels)?);
                 separator = ",";
             }
             out.push(']');
+            Some(rest[1..].trim_start())
         }
-        _ => out.push_str(value),
+        _ => {
+            let (value, rest) = split_value(text)?;
+            out.push_str(value);
+            Some(rest)
+        }
     }
-    Some(())
+}
+
+fn after_separator(text: &str) -> &str {
+    text.strip_prefix(',').map_or(text, str::trim_start)
 }
 
 /// The value that the text begins with, and what follows it and the white space behind it.

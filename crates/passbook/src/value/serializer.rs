@@ -301,17 +301,23 @@ impl Object<'_> {
                 self.writer.key(|writer| writer.string(key))?;
                 self.writer.value(|writer| value.serialize(writer))
             }
-            Shape::Number => {
-                let digits = text(value)?;
-                if !read::is_number(&digits) {
-                    return Err(Fault::new(format!(
-                        "`{digits}` is not a JSON number; store it as a string"
-                    )));
-                }
-                self.writer.number(&digits)
-            }
-            Shape::Raw => read::document(&text(value)?, self.writer),
+            Shape::Number | Shape::Raw => self
+                .verbatim(value)
+                .map_err(|fault| self.writer.note(&fault)),
         }
+    }
+
+    fn verbatim<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
+        let text = text(value)?;
+        if matches!(self.shape, Shape::Raw) {
+            return read::document(&text, self.writer);
+        }
+        if !read::is_number(&text) {
+            return Err(Fault::new(format!(
+                "`{text}` is not a JSON number; store it as a string"
+            )));
+        }
+        self.writer.number(&text)
     }
 
     fn close(self) -> Result<(), Fault> {

@@ -46,8 +46,10 @@ pub(super) struct Writer {
     open: Vec<Open>,
     /// The entries of all open objects; each object knows where its own begin.
     entries: Vec<Entry>,
-    /// The first fault. Nothing is written after it, so that a `Serialize` which carries on after an
-    /// error of its part cannot get half a value stored.
+    /// Where the entries of an object are put into order, kept for the next object.
+    ordered: String,
+    /// The first fault, with its place. Nothing is written after it, so that a `Serialize` which
+    /// carries on after an error of its part cannot get half a value stored.
     refused: Option<Refused>,
 }
 
@@ -73,7 +75,7 @@ enum Kind {
     },
 }
 
-/// Where an entry stands in the text: it lasts until the separator of the next.
+/// Where an entry stands in the text.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     start: usize,
@@ -89,6 +91,7 @@ impl Writer {
             out: String::with_capacity(128),
             open: Vec::new(),
             entries: Vec::new(),
+            ordered: String::new(),
             refused: None,
         }
     }
@@ -104,6 +107,7 @@ impl Writer {
     }
 
     /// Appends text that needs no escaping.
+    #[inline]
     pub(super) fn push(&mut self, text: &str) -> Result<(), Fault> {
         // Before it is copied: a value of 200 MB is refused at 16.
         if text.len() > MAX_VALUE_BYTES - self.out.len() {
@@ -113,9 +117,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends what displays as a short number.
-    pub(super) fn integer(&mut self, value: impl fmt::Display) -> Result<(), Fault> {
-        self.short(|out| write!(out, "{value}").expect("a string takes any text"))
+    /// Appends an integer of any width.
+    pub(super) fn integer<I: serde::Serialize>(&mut self, value: I) -> Result<(), Fault> {
+        self.short(|out| number::push_integer(out, value))
     }
 
     pub(super) fn f64(&mut self, value: f64) -> Result<(), Fault> {
@@ -139,6 +143,7 @@ impl Writer {
     }
 
     /// Appends a string or a key, quoted.
+    #[inline]
     pub(super) fn string(&mut self, text: &str) -> Result<(), Fault> {
         self.push("\"")?;
         self.escaped(text)?;
@@ -293,7 +298,8 @@ impl Writer {
         let entries = &mut self.entries[first..];
         entries.sort_unstable_by(|a, b| compare_keys(out, a, b).then(a.start.cmp(&b.start)));
 
-        let mut ordered = String::with_capacity(out.len() - start);
+        let ordered = &mut self.ordered;
+        ordered.clear();
         for (at, entry) in entries.iter().enumerate() {
             let superseded = entries
                 .get(at + 1)
@@ -305,7 +311,7 @@ impl Writer {
         }
         ordered.push('}');
         self.out.truncate(start);
-        self.out.push_str(&ordered);
+        self.out.push_str(&self.ordered);
     }
 
     fn begin(&mut self, kind: Kind) -> Result<(), Fault> {
@@ -318,6 +324,7 @@ impl Writer {
         Ok(())
     }
 
+    #[inline]
     fn innermost(&mut self) -> &mut Open {
         self.open
             .last_mut()
@@ -325,6 +332,7 @@ impl Writer {
     }
 
     /// Fails once something was refused, so that the open containers are the caller's own.
+    #[inline]
     fn whole(&self) -> Result<(), Fault> {
         match &self.refused {
             Some(refused) => Err(Fault::new(refused.reason())),
@@ -333,7 +341,7 @@ impl Writer {
     }
 
     /// Remembers the first fault with the place that is being written, and hands it on.
-    fn note(&mut self, fault: &Fault) -> Fault {
+    pub(super) fn note(&mut self, fault: &Fault) -> Fault {
         if self.refused.is_none() {
             self.refused = Some(Refused::new(self.place(), fault.0.to_string()));
         }
@@ -361,6 +369,11 @@ impl Writer {
     }
 
     fn escaped(&mut self, text: &str) -> Result<(), Fault> {
+        // Without an early exit, so that the compiler looks at many bytes at once.
+        let clean = |byte| byte >= b' ' && byte != b'"' && byte != b'\\';
+        if text.bytes().fold(true, |all, byte| all & clean(byte)) {
+            return self.push(text);
+        }
         let mut clean = 0;
         for (at, byte) in text.bytes().enumerate() {
             let escape = match byte {
