@@ -4,7 +4,7 @@
 # default pooler would only hold ports: both are prevented, and the machine's settings are left as
 # the packages bring them.
 set -e
-export DEBIAN_FRONTEND=noninteractive
+export DEBIAN_FRONTEND=noninteractive UCF_FORCE_CONFFOLD=1
 
 cluster=/etc/postgresql-common/createcluster.conf
 policy=/usr/sbin/policy-rc.d
@@ -23,12 +23,12 @@ fi
 restore() {
     if [ -n "$ours_policy" ]; then rm -f "$policy"; fi
     if [ -n "$ours" ]; then
-        # dpkg kept our file and put the package's own beside it.
-        if [ -e "$cluster.dpkg-dist" ]; then mv "$cluster.dpkg-dist" "$cluster"; else rm -f "$cluster"; fi
+        # ucf kept our file and put the package's own beside it.
+        if [ -e "$cluster.ucf-dist" ]; then mv "$cluster.ucf-dist" "$cluster"; else rm -f "$cluster"; fi
     fi
 }
 trap restore EXIT
 trap 'exit 1' HUP INT TERM
 
 apt-get update
-apt-get install -y --no-install-recommends -o Dpkg::Options::=--force-confold postgresql pgbouncer
+apt-get install -y --no-install-recommends postgresql pgbouncer

@@ -18,7 +18,7 @@ pub(super) fn check(source: &Source) -> Complaints {
             source.path
         ));
     }
-    if !belongs_to_tests(&source.path) {
+    if !belongs_to_tests(&source.path) && !source.path.starts_with(RULES) {
         complaints.extend(unwraps(source));
     }
     complaints
