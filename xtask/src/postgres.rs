@@ -98,6 +98,8 @@ impl Postgres {
             })
             // The account may not enter the directory that we stand in.
             .current_dir("/")
+            // Its log is read here too, and macOS starts no server without a valid locale.
+            .env("LC_ALL", "C")
             // Ctrl-C must not stop the server under the tests; the keeper decides when.
             .process_group(0)
             .stdin(Stdio::piped())

@@ -1,13 +1,14 @@
 //! The server programs of this machine: where they are, and what to do when they are not there.
 
 use std::env;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::account::is_root;
-use crate::child::{self, Interrupt};
+use crate::child::Interrupt;
 
 /// What has to be in one directory for a Postgres to be started from it and asked whether it is up.
 const POSTGRES: [&str; 3] = ["initdb", "postgres", "psql"];
@@ -66,7 +67,13 @@ fn find_or_install(
             "xtask: {what} is not installed; installing it: {}",
             install_line()
         );
-        let status = child::run(&mut install, interrupt)?;
+        // Out of reach of Ctrl-C: a package manager that is killed halfway leaves the machine broken.
+        let status = install
+            .stdin(Stdio::null())
+            .process_group(0)
+            .status()
+            .context("cannot run the installation")?;
+        interrupt.check()?;
         if status.success()
             && let Some(found) = find()?
         {
