@@ -13,7 +13,7 @@ const STORES: [(&str, &str); 2] = [
 /// Statements that one store has and the other has not, as `(store, file, reason)`.
 ///
 /// A reader who knows one store finds the way in the other, so each exception says why it is one.
-const ONLY_IN: [(&str, &str, &str); 0] = [];
+const ONLY_IN: &[(&str, &str, &str)] = &[];
 
 /// A head comment, and one statement in a file under `sql/`. Migrations may hold several.
 pub(super) fn check(source: &Source) -> Complaints {
@@ -49,7 +49,7 @@ fn statements(text: &str) -> usize {
 
 /// Both stores have the same file names, but for those that are listed with a reason.
 pub(super) fn parity(paths: &[&str]) -> Complaints {
-    compare(paths, &ONLY_IN)
+    compare(paths, ONLY_IN)
 }
 
 fn compare(paths: &[&str], only_in: &[(&str, &str, &str)]) -> Complaints {
@@ -59,12 +59,17 @@ fn compare(paths: &[&str], only_in: &[(&str, &str, &str)]) -> Complaints {
             .filter_map(|path| path.strip_prefix(folder))
             .collect()
     });
-    let mut complaints = Vec::new();
+    let mut complaints: Complaints = STORES
+        .into_iter()
+        .zip(&files)
+        .filter(|(_, here)| here.is_empty())
+        .map(|((_, folder), _)| format!("{folder}: holds no statements"))
+        .collect();
+    if !complaints.is_empty() {
+        return complaints;
+    }
     for (index, (store, folder)) in STORES.into_iter().enumerate() {
         let (here, there) = (&files[index], &files[1 - index]);
-        if here.is_empty() {
-            complaints.push(format!("{folder}: holds no statements"));
-        }
         let listed: BTreeSet<&str> = only_in
             .iter()
             .filter(|(name, ..)| *name == store)
