@@ -87,10 +87,7 @@ pub(crate) fn run(command: &mut Command, interrupt: &Interrupt) -> Result<ExitSt
         .spawn()
         .with_context(|| format!("cannot run `{program}`"))?;
     loop {
-        if let Some(status) = child
-            .try_wait()
-            .with_context(|| format!("lost sight of `{program}`"))?
-        {
+        if let Some(status) = child.try_wait().with_context(|| format!("lost sight of `{program}`"))? {
             return Ok(status);
         }
         if let Err(interrupted) = interrupt.pause() {

@@ -11,12 +11,7 @@ use crate::{suite, tidy};
 
 /// The crates that are published. All of them are packed in one go, because each needs the others'
 /// new version, which no registry has yet.
-const PUBLISHED: [&str; 4] = [
-    "passbook",
-    "passbook-postgres",
-    "passbook-sqlite",
-    "passbook-cli",
-];
+const PUBLISHED: [&str; 4] = ["passbook", "passbook-postgres", "passbook-sqlite", "passbook-cli"];
 
 type Stage = fn(&Interrupt) -> Result<()>;
 
@@ -41,10 +36,7 @@ pub(crate) fn run(interrupt: &Interrupt) -> Result<()> {
         println!("== {name}: {verdict} after {seconds:.1} s");
         result.with_context(|| format!("ci stops at stage `{name}`"))?;
     }
-    println!(
-        "\n== ci: passed after {:.1} s",
-        begun.elapsed().as_secs_f64()
-    );
+    println!("\n== ci: passed after {:.1} s", begun.elapsed().as_secs_f64());
     Ok(())
 }
 
@@ -54,14 +46,7 @@ fn fmt(interrupt: &Interrupt) -> Result<()> {
 
 fn clippy(interrupt: &Interrupt) -> Result<()> {
     cargo(
-        &[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "--deny",
-            "warnings",
-        ],
+        &["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"],
         &[],
         interrupt,
     )

@@ -67,9 +67,7 @@ fn run(task: &Task) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     match task {
         Task::Test { arguments } => suite::run(arguments, &interrupt),
-        Task::Postgres { fsync } => {
-            lend_postgres(if *fsync { Fsync::On } else { Fsync::Off }, &interrupt)
-        }
+        Task::Postgres { fsync } => lend_postgres(if *fsync { Fsync::On } else { Fsync::Off }, &interrupt),
         Task::Ci => ci::run(&interrupt),
         Task::Tidy => tidy::run(),
     }

@@ -50,12 +50,7 @@ pub(crate) struct Postgres {
 
 impl Postgres {
     /// Starts a server from the programs in `bin` and returns when it takes connections.
-    pub(crate) fn start(
-        bin: &Path,
-        account: Option<&Account>,
-        fsync: Fsync,
-        interrupt: &Interrupt,
-    ) -> Result<Self> {
+    pub(crate) fn start(bin: &Path, account: Option<&Account>, fsync: Fsync, interrupt: &Interrupt) -> Result<Self> {
         for _ in 0..ATTEMPTS {
             let mut server = Self::launch(bin, account, fsync)?;
             if server.wait_ready(interrupt)? {
@@ -69,9 +64,7 @@ impl Postgres {
                 );
             }
         }
-        bail!(
-            "Postgres found no free port in {ATTEMPTS} attempts; is something taking all of them?"
-        )
+        bail!("Postgres found no free port in {ATTEMPTS} attempts; is something taking all of them?")
     }
 
     fn launch(bin: &Path, account: Option<&Account>, fsync: Fsync) -> Result<Self> {
@@ -163,10 +156,7 @@ impl Postgres {
 
     /// The address of its `postgres` database, as the superuser.
     pub(crate) fn url(&self) -> String {
-        format!(
-            "postgres://passbook:{}@127.0.0.1:{}/postgres",
-            self.password, self.port
-        )
+        format!("postgres://passbook:{}@127.0.0.1:{}/postgres", self.password, self.port)
     }
 
     /// An error, with the end of the log, if the server has ended on its own.
@@ -180,12 +170,8 @@ impl Postgres {
 
     fn log_tail(&mut self) -> Result<String> {
         let mut log = Vec::new();
-        self.log
-            .rewind()
-            .context("cannot rewind the server's log")?;
-        self.log
-            .read_to_end(&mut log)
-            .context("cannot read the server's log")?;
+        self.log.rewind().context("cannot rewind the server's log")?;
+        self.log.read_to_end(&mut log).context("cannot read the server's log")?;
         let log = String::from_utf8_lossy(&log);
         let lines: Vec<_> = log.lines().collect();
         Ok(lines[lines.len().saturating_sub(LOG_TAIL)..].join("\n"))
@@ -232,10 +218,7 @@ fn directory(account: Option<&Account>) -> Result<TempDir> {
             return Ok(directory);
         }
     }
-    let parents: Vec<_> = parents
-        .iter()
-        .map(|parent| format!("`{}`", parent.display()))
-        .collect();
+    let parents: Vec<_> = parents.iter().map(|parent| format!("`{}`", parent.display())).collect();
     bail!(
         "user `postgres` or `nobody` can write in none of {}; point `TMPDIR` to a directory that everybody may enter",
         parents.join(", ")
@@ -258,10 +241,7 @@ fn reachable(directory: &Path, account: &Account) -> bool {
 /// A port that was free a moment ago. Somebody may take it before the server does; see `start`.
 fn free_port() -> Result<u16> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).context("no free port on 127.0.0.1")?;
-    Ok(listener
-        .local_addr()
-        .context("no address of a bound port")?
-        .port())
+    Ok(listener.local_addr().context("no address of a bound port")?.port())
 }
 
 /// Sixteen random bytes in hexadecimal, which need no quoting anywhere.

@@ -54,19 +54,12 @@ pub(crate) fn pgbouncer(interrupt: &Interrupt) -> Result<PathBuf> {
     find_or_install("PgBouncer", interrupt, find_pgbouncer)
 }
 
-fn find_or_install(
-    what: &str,
-    interrupt: &Interrupt,
-    find: fn() -> Result<Option<PathBuf>>,
-) -> Result<PathBuf> {
+fn find_or_install(what: &str, interrupt: &Interrupt, find: fn() -> Result<Option<PathBuf>>) -> Result<PathBuf> {
     if let Some(found) = find()? {
         return Ok(found);
     }
     if let Some(mut install) = installer() {
-        eprintln!(
-            "xtask: {what} is not installed; installing it: {}",
-            install_line()
-        );
+        eprintln!("xtask: {what} is not installed; installing it: {}", install_line());
         // Out of reach of Ctrl-C: a package manager that is killed halfway leaves the machine broken.
         let status = install
             .stdin(Stdio::null())
@@ -120,9 +113,7 @@ fn sudo_asks_nothing() -> bool {
 /// What a person types to install both servers here.
 fn install_line() -> String {
     let sudo = if is_root() { "" } else { "sudo " };
-    let apt = format!(
-        "{sudo}apt-get update && {sudo}apt-get install -y --no-install-recommends postgresql pgbouncer"
-    );
+    let apt = format!("{sudo}apt-get update && {sudo}apt-get install -y --no-install-recommends postgresql pgbouncer");
     let dnf = format!("{sudo}dnf install -y postgresql-server postgresql pgbouncer");
     let brew = "brew install postgresql@17 pgbouncer".to_owned();
     if on_path("apt-get").is_some() {
@@ -139,10 +130,7 @@ fn install_line() -> String {
 fn find_postgres() -> Result<Option<PathBuf>> {
     // A directory that was named is meant: falling back to another version would test the wrong one.
     if let Some(named) = env::var_os("PASSBOOK_PG_BIN").map(PathBuf::from) {
-        if let Some(missing) = POSTGRES
-            .iter()
-            .find(|program| !named.join(program).is_file())
-        {
+        if let Some(missing) = POSTGRES.iter().find(|program| !named.join(program).is_file()) {
             bail!(
                 "`PASSBOOK_PG_BIN` names `{}`, which holds no `{missing}`; unset it, or name the directory of `initdb` and `postgres`",
                 named.display()
@@ -158,11 +146,7 @@ fn find_postgres() -> Result<Option<PathBuf>> {
         .chain(versioned)
         .chain(PLAIN.iter().map(PathBuf::from))
         .chain(path_directories())
-        .find(|directory| {
-            POSTGRES
-                .iter()
-                .all(|program| directory.join(program).is_file())
-        }))
+        .find(|directory| POSTGRES.iter().all(|program| directory.join(program).is_file())))
 }
 
 /// `pg_config` also comes with the client's headers, so its answer may hold no server.
@@ -246,11 +230,7 @@ mod tests {
             fs::create_dir(parent.path().join(name)).expect("a fresh directory takes any name");
         }
         let found = versions(parent.path(), "postgresql@", "bin");
-        let expected = [
-            "postgresql@17/bin",
-            "postgresql@15/bin",
-            "postgresql@9.6/bin",
-        ];
+        let expected = ["postgresql@17/bin", "postgresql@15/bin", "postgresql@9.6/bin"];
         assert_eq!(found, expected.map(|name| parent.path().join(name)));
     }
 

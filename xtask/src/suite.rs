@@ -43,11 +43,7 @@ fn names_packages(arguments: &[String]) -> bool {
     arguments
         .iter()
         .take_while(|argument| *argument != "--")
-        .any(|argument| {
-            argument == "--package"
-                || argument.starts_with("--package=")
-                || argument.starts_with("-p")
-        })
+        .any(|argument| argument == "--package" || argument.starts_with("--package=") || argument.starts_with("-p"))
 }
 
 #[cfg(test)]
@@ -55,12 +51,7 @@ mod tests {
     use super::names_packages;
 
     fn given(line: &str) -> bool {
-        names_packages(
-            &line
-                .split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>(),
-        )
+        names_packages(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]

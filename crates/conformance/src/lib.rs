@@ -6,5 +6,6 @@
 pub mod bed;
 pub mod pass;
 mod sentences;
+pub mod server;
 pub mod waits;
 pub mod worker;

@@ -32,10 +32,7 @@ pub(super) fn leftovers(source: &Source) -> Complaints {
     let mut complaints = Vec::new();
     for (number, line) in numbered(&source.text) {
         if let Some(leftover) = LEFTOVERS.iter().find(|leftover| line.contains(**leftover)) {
-            complaints.push(format!(
-                "{}:{number}: has a leftover `{leftover}`",
-                source.path
-            ));
+            complaints.push(format!("{}:{number}: has a leftover `{leftover}`", source.path));
         }
     }
     complaints
@@ -44,8 +41,7 @@ pub(super) fn leftovers(source: &Source) -> Complaints {
 /// Files of tests: a folder `tests`, or a module that is declared under `#[cfg(test)]`, which is
 /// called `tests` by custom.
 fn belongs_to_tests(path: &str) -> bool {
-    path.split('/')
-        .any(|part| part == "tests" || part == "tests.rs")
+    path.split('/').any(|part| part == "tests" || part == "tests.rs")
 }
 
 /// Complains about `unwrap()` outside comments and outside `#[cfg(test)]` items.
@@ -59,9 +55,7 @@ fn unwraps(source: &Source) -> Complaints {
         if line.trim_start().starts_with("#[cfg(test)]") {
             let end = format!("{}}}", &line[..line.len() - line.trim_start().len()]);
             // Attributes and the first line of the item; one that opens nothing is over already.
-            let item = lines
-                .by_ref()
-                .find(|(_, line)| !line.trim_start().starts_with("#["));
+            let item = lines.by_ref().find(|(_, line)| !line.trim_start().starts_with("#["));
             if item.is_some_and(|(_, line)| line.ends_with('{')) {
                 lines.by_ref().find(|(_, line)| *line == end);
             }
@@ -84,9 +78,7 @@ fn without_comment(line: &str) -> &str {
 }
 
 fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.lines()
-        .enumerate()
-        .map(|(index, line)| (index + 1, line))
+    text.lines().enumerate().map(|(index, line)| (index + 1, line))
 }
 
 #[cfg(test)]
@@ -121,7 +113,8 @@ mod tests {
 
     #[test]
     fn a_test_module_ends_at_its_brace() {
-        let text = "#[cfg(test)]\nmod tests {\n    fn a() {\n        b.unwrap();\n    }\n}\n\nfn c() {\n    d.unwrap();\n}\n";
+        let text =
+            "#[cfg(test)]\nmod tests {\n    fn a() {\n        b.unwrap();\n    }\n}\n\nfn c() {\n    d.unwrap();\n}\n";
         let complaints = check(&source("a.rs", text));
         assert_eq!(complaints.len(), 1);
         assert!(complaints[0].starts_with("a.rs:9:"), "{complaints:?}");

@@ -24,18 +24,8 @@ const ABOVE_THE_CORE: [&str; 12] = [
 ];
 
 /// What one database's users would link of the other's.
-const SQLITE: [&str; 4] = [
-    "sqlx-sqlite",
-    "rusqlite",
-    "libsqlite3-sys",
-    "passbook-sqlite",
-];
-const POSTGRES: [&str; 4] = [
-    "sqlx-postgres",
-    "tokio-postgres",
-    "postgres",
-    "passbook-postgres",
-];
+const SQLITE: [&str; 4] = ["sqlx-sqlite", "rusqlite", "libsqlite3-sys", "passbook-sqlite"];
+const POSTGRES: [&str; 4] = ["sqlx-postgres", "tokio-postgres", "postgres", "passbook-postgres"];
 
 /// Arrows that must not exist, as `(crate, what it may not reach)`.
 const FORBIDDEN: [(&str, &[&str]); 3] = [
@@ -98,16 +88,12 @@ fn tree(arguments: &[&str]) -> Result<String> {
 }
 
 fn reached(name: &str, tree: &str, forbidden: &[&str]) -> Complaints {
-    let mut found: Vec<_> = names(tree)
-        .filter(|found| forbidden.contains(found))
-        .collect();
+    let mut found: Vec<_> = names(tree).filter(|found| forbidden.contains(found)).collect();
     found.sort_unstable();
     found.dedup();
     found
         .into_iter()
-        .map(|found| {
-            format!("crates/{name}/Cargo.toml: depends on `{found}`; arrows point downwards only")
-        })
+        .map(|found| format!("crates/{name}/Cargo.toml: depends on `{found}`; arrows point downwards only"))
         .collect()
 }
 
@@ -149,17 +135,9 @@ mod tests {
 
     #[test]
     fn an_arrow_upwards_is_found_wherever_it_starts() {
-        let tree =
-            "passbook v0.1.0 (/somewhere/passbook)\nhelpful v1.0.0\nsqlx v0.9.0\nsqlx v0.9.0 (*)\n";
+        let tree = "passbook v0.1.0 (/somewhere/passbook)\nhelpful v1.0.0\nsqlx v0.9.0\nsqlx v0.9.0 (*)\n";
         assert_eq!(reached("passbook", tree, &ABOVE_THE_CORE).len(), 1);
-        assert!(
-            reached(
-                "passbook",
-                "passbook v0.1.0\ntokio v1.0.0\n",
-                &ABOVE_THE_CORE
-            )
-            .is_empty()
-        );
+        assert!(reached("passbook", "passbook v0.1.0\ntokio v1.0.0\n", &ABOVE_THE_CORE).is_empty());
     }
 
     #[test]

@@ -28,8 +28,7 @@ pub(super) fn check(source: &Source, root: &Path) -> Complaints {
             ));
         } else if !anchor.is_empty()
             && file.extension().is_some_and(|extension| extension == "md")
-            && !std::fs::read_to_string(&file)
-                .is_ok_and(|text| anchors(&text).any(|found| found == anchor))
+            && !std::fs::read_to_string(&file).is_ok_and(|text| anchors(&text).any(|found| found == anchor))
         {
             complaints.push(format!(
                 "{}:{number}: links to `{target}`, which has no such heading",
@@ -97,10 +96,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
         if line.starts_with('[')
             && let Some((_, target)) = line.split_once("]: ")
         {
-            links.push((
-                number,
-                target.split(' ').next().unwrap_or(target).to_owned(),
-            ));
+            links.push((number, target.split(' ').next().unwrap_or(target).to_owned()));
         }
     }
     links
@@ -134,11 +130,8 @@ mod tests {
     fn complaints(text: &str) -> Complaints {
         let root = tempfile::tempdir().expect("a temporary directory can be made");
         fs::create_dir(root.path().join("docs")).expect("a fresh directory takes any name");
-        fs::write(
-            root.path().join("docs/protocol.md"),
-            "# Crash windows, `settle` too\n",
-        )
-        .expect("a fresh directory takes any file");
+        fs::write(root.path().join("docs/protocol.md"), "# Crash windows, `settle` too\n")
+            .expect("a fresh directory takes any file");
         let source = Source {
             path: "docs/page.md".to_owned(),
             text: text.to_owned(),
@@ -156,47 +149,32 @@ mod tests {
 
     #[test]
     fn a_relative_link_leads_to_a_file() {
-        assert!(
-            complaints("[a](protocol.md) [b](../docs/protocol.md \"title\")\n[c]: protocol.md\n")
-                .is_empty()
-        );
+        assert!(complaints("[a](protocol.md) [b](../docs/protocol.md \"title\")\n[c]: protocol.md\n").is_empty());
         assert_eq!(complaints("[a](nowhere.md), [b](protocol.md)\n").len(), 1);
         assert_eq!(complaints("[a]: nowhere.md\n").len(), 1);
     }
 
     #[test]
     fn an_anchor_names_a_heading() {
-        assert!(
-            complaints("# Here\n[a](protocol.md#crash-windows-settle-too) [b](#here)\n").is_empty()
-        );
+        assert!(complaints("# Here\n[a](protocol.md#crash-windows-settle-too) [b](#here)\n").is_empty());
         assert_eq!(complaints("[a](protocol.md#settle) [b](#there)\n").len(), 2);
     }
 
     #[test]
     fn what_is_absolute_or_code_is_no_relative_link() {
-        assert!(
-            complaints("[a](https://example.org/x) `[b](c)`\n```text\n[d](e)\n```\n").is_empty()
-        );
+        assert!(complaints("[a](https://example.org/x) `[b](c)`\n```text\n[d](e)\n```\n").is_empty());
     }
 
     #[test]
     fn the_readme_begins_with_two_commands() {
-        assert!(
-            readme("```sh\ncargo add passbook\n```\n\n```sh\ncargo xtask test\n```\n").is_empty()
-        );
+        assert!(readme("```sh\ncargo add passbook\n```\n\n```sh\ncargo xtask test\n```\n").is_empty());
     }
 
     #[test]
     fn the_readmes_commands_stand_alone() {
         assert_eq!(readme("").len(), 2);
-        assert_eq!(
-            readme("```sh\na\nb\n```\n```sh\ncargo xtask test\n```\n").len(),
-            1
-        );
+        assert_eq!(readme("```sh\na\nb\n```\n```sh\ncargo xtask test\n```\n").len(), 1);
         assert_eq!(readme("```sh\na\n```\n```sh\ncargo test\n```\n").len(), 1);
-        assert_eq!(
-            readme("```sh\na\n```\n```sh\ncargo xtask test\necho\n```\n").len(),
-            1
-        );
+        assert_eq!(readme("```sh\na\n```\n```sh\ncargo xtask test\necho\n```\n").len(), 1);
     }
 }

@@ -103,15 +103,12 @@ fn sources(root: &Path) -> Result<Vec<Source>> {
                 .with_context(|| format!("cannot look at `{}`", path.display()))?;
             if kind.is_dir() {
                 // What is built, and what belongs to git and to editors.
-                if name != "target" && (!name.as_encoded_bytes().starts_with(b".") || name == ".ci")
-                {
+                if name != "target" && (!name.as_encoded_bytes().starts_with(b".") || name == ".ci") {
                     folders.push(path);
                 }
-            } else if kind.is_file()
-                && ["rs", "sql", "md", "toml", "sh"].contains(&extension(&name.to_string_lossy()))
+            } else if kind.is_file() && ["rs", "sql", "md", "toml", "sh"].contains(&extension(&name.to_string_lossy()))
             {
-                let text = fs::read_to_string(&path)
-                    .with_context(|| format!("cannot read `{}`", path.display()))?;
+                let text = fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
                 let path = path.strip_prefix(root).expect("the walk began there");
                 sources.push(Source {
                     path: path.to_string_lossy().into_owned(),

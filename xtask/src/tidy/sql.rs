@@ -27,10 +27,7 @@ pub(super) fn check(source: &Source) -> Complaints {
     if source.path.contains("/sql/") {
         let statements = statements(&source.text);
         if statements != 1 {
-            complaints.push(format!(
-                "{}: holds {statements} statements, not one",
-                source.path
-            ));
+            complaints.push(format!("{}: holds {statements} statements, not one", source.path));
         }
     }
     complaints
@@ -42,9 +39,7 @@ fn statements(text: &str) -> usize {
         .lines()
         .map(|line| line.split("--").next().unwrap_or(line))
         .collect();
-    code.split(';')
-        .filter(|statement| !statement.trim().is_empty())
-        .count()
+    code.split(';').filter(|statement| !statement.trim().is_empty()).count()
 }
 
 /// Both stores have the same file names, but for those that are listed with a reason.
@@ -53,12 +48,8 @@ pub(super) fn parity(paths: &[&str]) -> Complaints {
 }
 
 fn compare(paths: &[&str], only_in: &[(&str, &str, &str)]) -> Complaints {
-    let files: [BTreeSet<&str>; 2] = STORES.map(|(_, folder)| {
-        paths
-            .iter()
-            .filter_map(|path| path.strip_prefix(folder))
-            .collect()
-    });
+    let files: [BTreeSet<&str>; 2] =
+        STORES.map(|(_, folder)| paths.iter().filter_map(|path| path.strip_prefix(folder)).collect());
     let mut complaints: Complaints = STORES
         .into_iter()
         .zip(&files)
@@ -114,10 +105,7 @@ mod tests {
 
     #[test]
     fn a_file_holds_one_statement() {
-        assert_eq!(
-            complaints("a/sql/b.sql", "-- Two.\nSELECT 1;\nSELECT 2\n").len(),
-            1
-        );
+        assert_eq!(complaints("a/sql/b.sql", "-- Two.\nSELECT 1;\nSELECT 2\n").len(), 1);
         assert_eq!(complaints("a/sql/b.sql", "-- None; really.\n").len(), 1);
         assert!(complaints("a/migrations/1.sql", "-- Two.\nSELECT 1;\nSELECT 2;\n").is_empty());
     }
@@ -136,10 +124,7 @@ mod tests {
 
     #[test]
     fn an_exception_that_is_none_any_more_is_told() {
-        assert_eq!(
-            compare(&CLAIM, &[("sqlite", "claim.sql", "was once alone")]).len(),
-            1
-        );
+        assert_eq!(compare(&CLAIM, &[("sqlite", "claim.sql", "was once alone")]).len(), 1);
     }
 
     #[test]

@@ -114,8 +114,7 @@ fn push_float<F: Serialize>(out: &mut String, value: F, wide: f64) {
     }
     with_digits(&value, |digits| {
         if digits.contains('e') {
-            push(out, digits)
-                .expect("a float has at most 309 digits before the point and 342 after it");
+            push(out, digits).expect("a float has at most 309 digits before the point and 342 after it");
             // An exponent written out leaves a whole number. Where that could be taken for an integer
             // of 64 bits it gets a point, so that a reader of any type (an untagged enum) sees a float.
             if wide.abs() <= 18_446_744_073_709_551_616.0 && wide.fract() == 0.0 {

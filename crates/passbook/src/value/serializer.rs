@@ -301,9 +301,7 @@ impl Object<'_> {
                 self.writer.key(|writer| writer.string(key))?;
                 self.writer.value(|writer| value.serialize(writer))
             }
-            Shape::Number | Shape::Raw => self
-                .verbatim(value)
-                .map_err(|fault| self.writer.note(&fault)),
+            Shape::Number | Shape::Raw => self.verbatim(value).map_err(|fault| self.writer.note(&fault)),
         }
     }
 
