@@ -131,7 +131,7 @@ impl<S: Durable + Inspect> Bed<S> {
         };
         match tokio::time::timeout(Duration::from_mins(1), reached).await {
             Ok(status) => status,
-            Err(_) => panic!(
+            Err(_elapsed) => panic!(
                 "`{workflow}` does not get to {state}: {:?}",
                 self.store.status(workflow).await
             ),
