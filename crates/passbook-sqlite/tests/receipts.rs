@@ -24,6 +24,20 @@ async fn a_wakeup_after_the_lease_ran_out_unnoticed_is_not_lost() {
 }
 
 #[tokio::test]
+async fn making_ready_after_the_lease_ran_out_unnoticed_is_not_lost() {
+    let home = Home::new();
+    let store = home.prepared().await;
+    let scheduler = store.scheduler();
+    let orders = ["orders".to_owned()];
+    scheduler.make_ready("orders", "w").await.unwrap();
+    let delivery = scheduler.next_ready(&orders, 1).await.unwrap().pop().unwrap();
+    home.clock.advance(LEASE * 2);
+    scheduler.make_ready("orders", "w").await.unwrap();
+    scheduler.done(&delivery).await.unwrap();
+    assert_eq!(scheduler.next_ready(&orders, 1).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn two_deliveries_of_one_moment_have_two_receipts() {
     let home = Home::new();
     let store = home.prepared().await;

@@ -268,3 +268,21 @@ async fn no_claim_is_lost_for_having_waited_for_an_effect() {
         Claimed::Granted(_)
     ));
 }
+
+#[tokio::test]
+async fn an_effect_begun_after_its_lease_ran_out_keeps_the_claim_that_nobody_took() {
+    let home = Home::new();
+    let store = ledger(&home).await;
+    let claim = claimed(&store, "w").await;
+    home.clock.advance(LEASE);
+    let mut transaction = opened(&store, &claim, "step").await;
+    book(&mut transaction).await;
+    home.clock.advance(LEASE);
+    let recorded = store
+        .checkpointer()
+        .commit(transaction, &claim, "step", &value("x"))
+        .await
+        .unwrap();
+    assert!(recorded.first);
+    assert_eq!(store.checkpointer().claim("w").await.unwrap(), Claimed::Held);
+}
