@@ -5,10 +5,7 @@ use passbook::{Begun, Checkpointer, Claim, Durable};
 
 use crate::fixture::{Fixture, LEASE, claimed, encode, keys, life, records, waiting};
 
-async fn opened<S: Durable>(
-    store: &S,
-    claim: &Claim,
-) -> <<S as Durable>::Checkpointer as Checkpointer>::Transaction {
+async fn opened<S: Durable>(store: &S, claim: &Claim) -> <<S as Durable>::Checkpointer as Checkpointer>::Transaction {
     match store.checkpointer().begin(claim, "ledger").await.expect("a begin") {
         Begun::Open(transaction) => transaction,
         Begun::Recorded(value) => panic!("it is recorded: {value}"),
@@ -79,7 +76,10 @@ pub async fn renewals_and_records_land_while_an_effect_runs(fixture: &impl Fixtu
     fixture.count(&mut open).await;
     for _ in 0..3 {
         fixture.clock().advance(LEASE / 2);
-        assert_eq!(store.checkpointer().renew(&[life(&claim)]).await.expect("a renewal"), [true]);
+        assert_eq!(
+            store.checkpointer().renew(&[life(&claim)]).await.expect("a renewal"),
+            [true]
+        );
     }
     let recorded = store.checkpointer().record(&claim, "beside", &encode(&1)).await;
     assert!(recorded.expect("a record").first);
@@ -91,5 +91,11 @@ pub async fn renewals_and_records_land_while_an_effect_runs(fixture: &impl Fixtu
     assert!(recorded.expect("a commit").first);
     assert_eq!(fixture.counted().await, 1);
     assert_eq!(keys(store.checkpointer(), "w").await.len(), 4);
-    assert!(store.checkpointer().release(&claim, &waiting("x")).await.expect("a release"));
+    assert!(
+        store
+            .checkpointer()
+            .release(&claim, &waiting("x"))
+            .await
+            .expect("a release")
+    );
 }

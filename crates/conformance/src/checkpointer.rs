@@ -86,7 +86,10 @@ pub async fn of_concurrent_writers_exactly_one_is_first(fixture: &impl Fixture) 
         });
         let recorded: Vec<_> = join_all(writers).await.into_iter().map(Result::unwrap).collect();
         assert_eq!(recorded.iter().filter(|recorded| recorded.first).count(), 1);
-        let values: HashSet<String> = recorded.into_iter().map(|recorded| recorded.value.to_string()).collect();
+        let values: HashSet<String> = recorded
+            .into_iter()
+            .map(|recorded| recorded.value.to_string())
+            .collect();
         assert_eq!(values.len(), 1, "all are told the same");
     }
 }
@@ -142,7 +145,7 @@ pub async fn names_that_no_store_keeps_are_refused(fixture: &impl Fixture) {
             store.supply("w", name, &value).await.expect_err("a supply"),
             store.supply(name, "a", &value).await.expect_err("a supply"),
             store.append(name, &value).await.expect_err("an append"),
-            store.begin(&claim, name).await.expect_err("a transaction"),
+            store.begin(&claim, name).await.map(drop).expect_err("a transaction"),
         ];
         for refusal in refusals {
             assert!(refusal.is_refused(), "{refusal:?}");
@@ -178,7 +181,13 @@ pub async fn a_value_comes_back_to_the_byte(fixture: &impl Fixture) {
         encode("\u{1}\u{7f}\u{2028}\u{fffd}\u{1f980} \\ \" / \n"),
         encode("\\u0000 is only text"),
         encode(&[[1, 2], [3, 4]]),
-        encode(&std::collections::BTreeMap::from([("b", 1), ("aa", 2), ("a", 3), ("", 4), ("ä", 5)])),
+        encode(&std::collections::BTreeMap::from([
+            ("b", 1),
+            ("aa", 2),
+            ("a", 3),
+            ("", 4),
+            ("ä", 5),
+        ])),
         encode(&"x".repeat(100_000)),
         nested,
     ];
@@ -190,7 +199,12 @@ pub async fn a_value_comes_back_to_the_byte(fixture: &impl Fixture) {
         assert_eq!(again.value.as_str(), value.as_str());
     }
     let records = records(store, "w").await;
-    assert!(records.iter().map(|record| record.value.as_str()).eq(values.iter().map(passbook::Value::as_str)));
+    assert!(
+        records
+            .iter()
+            .map(|record| record.value.as_str())
+            .eq(values.iter().map(passbook::Value::as_str))
+    );
 }
 
 /// `supply` is not fenced: an approval does not fail because a worker is mid-pass, or because none ever was.
@@ -198,7 +212,13 @@ pub async fn a_value_is_supplied_while_a_pass_runs(fixture: &impl Fixture) {
     let store = fixture.store().checkpointer();
     assert!(store.supply("w", "early", &encode(&1)).await.expect("a supply").first);
     let claim = claimed(store, "w").await;
-    assert!(store.supply("w", "approved", &encode(&2)).await.expect("a supply").first);
+    assert!(
+        store
+            .supply("w", "approved", &encode(&2))
+            .await
+            .expect("a supply")
+            .first
+    );
     // And it takes nothing from the pass.
     assert_eq!(store.renew(&[life(&claim)]).await.expect("a renewal"), [true]);
     assert!(store.record(&claim, "a", &encode(&3)).await.expect("a record").first);
@@ -212,13 +232,18 @@ pub async fn entries_sort_in_append_order(fixture: &impl Fixture) {
     for at in 0..12 {
         appended.push(store.append("w", &encode(&at)).await.expect("an append"));
         store.append("v", &encode(&at)).await.expect("an append");
-        store.supply("w", &format!("step-{at}"), &encode(&at)).await.expect("a supply");
+        store
+            .supply("w", &format!("step-{at}"), &encode(&at))
+            .await
+            .expect("a supply");
     }
     assert!(appended.iter().all(|key| key.starts_with(INBOX)), "{appended:?}");
     assert!(appended.is_sorted_by(|one, next| one < next), "{appended:?}");
     let records = records(store, "w").await;
     let entries = records.iter().filter(|record| record.step.starts_with(INBOX));
-    let entries: Vec<_> = entries.map(|record| (record.step.clone(), record.value.clone())).collect();
+    let entries: Vec<_> = entries
+        .map(|record| (record.step.clone(), record.value.clone()))
+        .collect();
     let expected: Vec<_> = appended.into_iter().zip((0..12).map(|at| encode(&at))).collect();
     assert_eq!(entries, expected);
 }
@@ -256,7 +281,10 @@ pub async fn concurrent_appends_lose_nothing_and_come_in_order(fixture: &impl Fi
     loop {
         let last = writing.is_finished();
         let now = keys(fixture.store().checkpointer(), "w").await;
-        assert!(now.starts_with(&seen), "an entry appeared before one that was seen: {seen:?} {now:?}");
+        assert!(
+            now.starts_with(&seen),
+            "an entry appeared before one that was seen: {seen:?} {now:?}"
+        );
         assert!(now.is_sorted_by(|one, next| one < next), "{now:?}");
         seen = now;
         if last {

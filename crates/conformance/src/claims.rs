@@ -23,7 +23,7 @@ async fn is_fenced(store: &impl Checkpointer, claim: &Claim) {
     let before = records(store, &claim.workflow).await;
     let refused: [Error; 2] = [
         store.record(claim, "stale", &encode(&0)).await.expect_err("a record"),
-        store.begin(claim, "stale").await.expect_err("a transaction"),
+        store.begin(claim, "stale").await.map(drop).expect_err("a transaction"),
     ];
     assert!(refused.iter().all(Error::is_fenced), "{refused:?}");
     assert_eq!(store.renew(&[life(claim)]).await.expect("a renewal"), [false]);
@@ -78,7 +78,12 @@ pub async fn of_concurrent_claimers_exactly_one_is_granted(fixture: &impl Fixtur
 pub async fn tokens_rise_over_everything(fixture: &impl Fixture) {
     let store = fixture.store().checkpointer();
     let mut tokens = Vec::new();
-    for outcome in [waiting("x"), sleeping(now(fixture)), Settlement::HandedBack, failed(Some(now(fixture)))] {
+    for outcome in [
+        waiting("x"),
+        sleeping(now(fixture)),
+        Settlement::HandedBack,
+        failed(Some(now(fixture))),
+    ] {
         let claim = claimed(store, "w").await;
         release(store, &claim, &outcome).await;
         tokens.push(claim.token);
@@ -222,7 +227,13 @@ pub async fn a_superseded_pass_cannot_release(fixture: &impl Fixture) {
     let stale = claimed(store, "w").await;
     fixture.clock().advance(LEASE);
     let holder = claimed(store, "w").await;
-    for outcome in [completed(), waiting("x"), failed(None), failed(Some(now(fixture))), Settlement::HandedBack] {
+    for outcome in [
+        completed(),
+        waiting("x"),
+        failed(None),
+        failed(Some(now(fixture))),
+        Settlement::HandedBack,
+    ] {
         assert!(!store.release(&stale, &outcome).await.expect("a release"));
         assert_eq!(claim(store, "w").await, Claimed::Held);
     }
@@ -273,7 +284,11 @@ pub async fn nothing_is_recorded_behind_the_back_of_a_new_pass(fixture: &impl Fi
         fixture.clock().advance(LEASE);
         claimed(other.checkpointer(), &workflow).await;
         let loaded = keys(other.checkpointer(), &workflow).await;
-        assert_eq!(writer.await.unwrap(), loaded, "what was recorded is what the new pass loaded");
+        assert_eq!(
+            writer.await.unwrap(),
+            loaded,
+            "what was recorded is what the new pass loaded"
+        );
         assert_eq!(keys(other.checkpointer(), &workflow).await, loaded);
     }
 }
@@ -328,14 +343,21 @@ pub async fn interrupted_names_the_step_that_a_renewal_announced(fixture: &impl 
 
     let second = granted(store, "w").await;
     assert_eq!((second.attempts, second.interrupted.as_deref()), (1, Some("charged")));
-    store.renew(&[life_in(&second.claim, "charged")]).await.expect("a renewal");
+    store
+        .renew(&[life_in(&second.claim, "charged")])
+        .await
+        .expect("a renewal");
     release(store, &second.claim, &waiting("x")).await;
 
     let third = granted(store, "w").await;
     assert_eq!((third.attempts, third.interrupted), (0, None));
     fixture.clock().advance(LEASE);
     let fourth = granted(store, "w").await;
-    assert_eq!((fourth.attempts, fourth.interrupted), (1, None), "the third announced nothing");
+    assert_eq!(
+        (fourth.attempts, fourth.interrupted),
+        (1, None),
+        "the third announced nothing"
+    );
 }
 
 /// A workflow that is completed, failed or cancelled is over: there is nothing to run.
@@ -363,7 +385,10 @@ pub async fn a_cancel_changes_nothing_of_what_is_over_or_unseen(fixture: &impl F
     let claim_of = claimed(store, "completed").await;
     release(store, &claim_of, &completed()).await;
     assert!(!store.cancel("completed").await.expect("a cancel"));
-    assert!(!store.reopen("completed").await.expect("a reopen"), "it stays completed");
+    assert!(
+        !store.reopen("completed").await.expect("a reopen"),
+        "it stays completed"
+    );
 
     let claim_of = claimed(store, "failed").await;
     release(store, &claim_of, &failed(None)).await;

@@ -173,13 +173,7 @@ impl<C: Checkpointer> Checkpointer for Faulty<C> {
         self.faults.through("begin", self.inner.begin(claim, step)).await
     }
 
-    async fn commit(
-        &self,
-        transaction: C::Transaction,
-        claim: &Claim,
-        step: &str,
-        value: &Value,
-    ) -> Result<Recorded> {
+    async fn commit(&self, transaction: C::Transaction, claim: &Claim, step: &str, value: &Value) -> Result<Recorded> {
         let commit = self.inner.commit(transaction, claim, step, value);
         self.faults.through("commit", commit).await
     }

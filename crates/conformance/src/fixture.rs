@@ -82,9 +82,7 @@ pub fn sleeping(until: Timestamp) -> Settlement {
 
 /// The pass's end when the workflow is over.
 pub fn completed() -> Settlement {
-    Settlement::Completed {
-        result: encode("done"),
-    }
+    Settlement::Completed { result: encode("done") }
 }
 
 /// The pass's end when it failed.

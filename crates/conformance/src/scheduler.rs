@@ -11,7 +11,10 @@ use crate::fixture::{Fixture, KIND, LEASE, MICRO, OTHER, bad_names, kinds, now, 
 const SECOND: Duration = Duration::from_secs(1);
 
 async fn ready(store: &impl Scheduler, workflow: &str) {
-    store.make_ready(KIND, workflow).await.expect("a workflow is made ready");
+    store
+        .make_ready(KIND, workflow)
+        .await
+        .expect("a workflow is made ready");
 }
 
 async fn take(store: &impl Scheduler, limit: usize) -> Vec<Delivery> {
@@ -38,7 +41,10 @@ async fn done(store: &impl Scheduler, delivery: &Delivery) {
 }
 
 async fn extend(store: &impl Scheduler, delivery: &Delivery) -> Vec<Delivery> {
-    store.extend(std::slice::from_ref(delivery)).await.expect("an extension")
+    store
+        .extend(std::slice::from_ref(delivery))
+        .await
+        .expect("an extension")
 }
 
 /// What was made ready is yielded, by any handle, once.
@@ -111,7 +117,10 @@ pub async fn a_sleeper_that_is_made_ready_is_due_at_once(fixture: &impl Fixture)
     let store = fixture.store().scheduler();
     ready(store, "w").await;
     let delivery = one(store).await;
-    store.wake_at(&delivery, now(fixture).after(LEASE * 2)).await.expect("an answer succeeds");
+    store
+        .wake_at(&delivery, now(fixture).after(LEASE * 2))
+        .await
+        .expect("an answer succeeds");
     ready(store, "w").await;
     done(store, &one(store).await).await;
     fixture.clock().advance(LEASE * 4);
@@ -136,7 +145,10 @@ pub async fn a_wakeup_mid_pass_survives_wake_at(fixture: &impl Fixture) {
     let delivery = one(store).await;
     fixture.clock().advance(SECOND);
     ready(store, "w").await;
-    store.wake_at(&delivery, now(fixture).after(LEASE * 9)).await.expect("an answer succeeds");
+    store
+        .wake_at(&delivery, now(fixture).after(LEASE * 9))
+        .await
+        .expect("an answer succeeds");
     assert_eq!(due(store).await, Some(Duration::ZERO));
     one(store).await;
 }
@@ -164,7 +176,10 @@ pub async fn an_extension_hides_for_another_lease(fixture: &impl Fixture) {
         fixture.clock().advance(LEASE - MICRO);
         let extended = extend(store, &delivery).await;
         assert_eq!(extended.len(), 1);
-        assert_eq!((&extended[0].namespace, &extended[0].workflow), (&delivery.namespace, &delivery.workflow));
+        assert_eq!(
+            (&extended[0].namespace, &extended[0].workflow),
+            (&delivery.namespace, &delivery.workflow)
+        );
         assert!(extended[0].receipt > delivery.receipt);
         delivery = extended[0].clone();
         none(store).await;
@@ -198,7 +213,12 @@ pub async fn an_extension_is_silent_about_what_is_lost(fixture: &impl Fixture) {
     }
     let taken = take(store, 6).await;
     assert_eq!(taken.len(), 6);
-    let of = |name: &str| taken.iter().find(|delivery| delivery.workflow == name).expect("it was taken");
+    let of = |name: &str| {
+        taken
+            .iter()
+            .find(|delivery| delivery.workflow == name)
+            .expect("it was taken")
+    };
     fixture.clock().advance(SECOND);
     store.cancel(KIND, "cancelled").await.expect("a cancel");
     done(store, of("done")).await;
@@ -214,10 +234,18 @@ pub async fn an_extension_is_silent_about_what_is_lost(fixture: &impl Fixture) {
     assert_eq!(one(store).await.workflow, "woken");
 
     fixture.clock().advance(LEASE * 2 - SECOND);
-    let mut left: Vec<String> = take(store, 10).await.into_iter().map(|delivery| delivery.workflow).collect();
+    let mut left: Vec<String> = take(store, 10)
+        .await
+        .into_iter()
+        .map(|delivery| delivery.workflow)
+        .collect();
     left.sort();
     assert_eq!(left, ["expired", "held", "woken"]);
-    assert_eq!(store.extend(&extended).await.expect("an extension"), [], "others hold them now");
+    assert_eq!(
+        store.extend(&extended).await.expect("an extension"),
+        [],
+        "others hold them now"
+    );
     assert_eq!(store.extend(&[]).await.expect("an extension"), []);
     assert_eq!(due(store).await, Some(LEASE.min(now(fixture).until(later))));
 }
@@ -252,7 +280,10 @@ pub async fn no_answer_brings_a_cancelled_workflow_back(fixture: &impl Fixture) 
         let delivery = one(store).await;
         store.cancel(KIND, "w").await.expect("a cancel");
         match answer {
-            0 => store.wake_at(&delivery, now(fixture)).await.expect("an answer succeeds"),
+            0 => store
+                .wake_at(&delivery, now(fixture))
+                .await
+                .expect("an answer succeeds"),
             1 => done(store, &delivery).await,
             _ => assert_eq!(extend(store, &delivery).await, []),
         }
@@ -305,9 +336,18 @@ pub async fn a_take_yields_only_the_kinds_asked_for(fixture: &impl Fixture) {
     ready(store, "w").await;
     store.make_ready(OTHER, "w").await.expect("it is made ready");
     store.make_ready("third", "w").await.expect("it is made ready");
-    assert_eq!(store.next_ready(&kinds(&["unknown"]), 10).await.expect("a take succeeds"), []);
+    assert_eq!(
+        store
+            .next_ready(&kinds(&["unknown"]), 10)
+            .await
+            .expect("a take succeeds"),
+        []
+    );
     assert_eq!(one(store).await.namespace, KIND);
-    let both = store.next_ready(&kinds(&[OTHER, "third", KIND]), 10).await.expect("a take succeeds");
+    let both = store
+        .next_ready(&kinds(&[OTHER, "third", KIND]), 10)
+        .await
+        .expect("a take succeeds");
     let names: HashSet<&str> = both.iter().map(|delivery| delivery.namespace.as_str()).collect();
     assert_eq!((both.len(), names), (2, HashSet::from([OTHER, "third"])));
 }
@@ -320,7 +360,10 @@ pub async fn no_kind_starves_another(fixture: &impl Fixture) {
     }
     fixture.clock().advance(SECOND);
     for at in 0..4 {
-        store.make_ready(OTHER, &format!("v-{at:02}")).await.expect("it is made ready");
+        store
+            .make_ready(OTHER, &format!("v-{at:02}"))
+            .await
+            .expect("it is made ready");
     }
     for order in [[KIND, OTHER], [OTHER, KIND]] {
         let taken = store.next_ready(&kinds(&order), 10).await.expect("a take succeeds");
@@ -379,7 +422,11 @@ pub async fn no_wakeup_is_lost_to_an_answer_at_the_same_time(fixture: &impl Fixt
             done(one_handle.scheduler(), &delivery).await;
         } else {
             let later = now(fixture).after(LEASE * 1_000);
-            one_handle.scheduler().wake_at(&delivery, later).await.expect("an answer succeeds");
+            one_handle
+                .scheduler()
+                .wake_at(&delivery, later)
+                .await
+                .expect("an answer succeeds");
         }
         waker.await.unwrap();
         let again = one(one_handle.scheduler()).await;
@@ -441,8 +488,15 @@ pub async fn names_are_queued_as_they_are(fixture: &impl Fixture) {
         store.make_ready(name, "w").await.expect("it is made ready");
         ready(store, name).await;
     }
-    store.make_ready(&names[names.len() - 1], &names[names.len() - 2]).await.expect("it is made ready");
-    let taken: HashSet<String> = take(store, 100).await.into_iter().map(|delivery| delivery.workflow).collect();
+    store
+        .make_ready(&names[names.len() - 1], &names[names.len() - 2])
+        .await
+        .expect("it is made ready");
+    let taken: HashSet<String> = take(store, 100)
+        .await
+        .into_iter()
+        .map(|delivery| delivery.workflow)
+        .collect();
     assert_eq!(taken, names.iter().cloned().collect());
     let mut of_kinds = store.next_ready(&names, 100).await.expect("a take succeeds");
     assert_eq!(of_kinds.len(), names.len() + 1);

@@ -2,7 +2,7 @@
 
 use passbook::{Begun, Checkpointer, Claim, Durable, Recorded, Result, Tx};
 
-use crate::fixture::{Fixture, LEASE, claimed, encode, keys, life, records};
+use crate::fixture::{Fixture, LEASE, claimed, encode, keys, records};
 
 type Open<S> = <<S as Durable>::Checkpointer as Checkpointer>::Transaction;
 
@@ -57,8 +57,16 @@ pub async fn a_recorded_effect_is_not_run_again(fixture: &impl Fixture) {
 pub async fn no_transaction_is_opened_over_a_record(fixture: &impl Fixture) {
     let store = fixture.store();
     let claim = claimed(store.checkpointer(), "w").await;
-    store.checkpointer().supply("w", "a", &encode(&1)).await.expect("a supply");
-    store.checkpointer().record(&claim, "b", &encode(&2)).await.expect("a record");
+    store
+        .checkpointer()
+        .supply("w", "a", &encode(&1))
+        .await
+        .expect("a supply");
+    store
+        .checkpointer()
+        .record(&claim, "b", &encode(&2))
+        .await
+        .expect("a record");
     for (step, value) in [("a", 1), ("b", 2)] {
         match store.checkpointer().begin(&claim, step).await.expect("a begin") {
             Begun::Recorded(recorded) => assert_eq!(recorded, encode(&value)),
@@ -77,7 +85,12 @@ pub async fn a_fenced_pass_opens_no_transaction(fixture: &impl Fixture) {
     fixture.clock().advance(LEASE);
     claimed(store.checkpointer(), "w").await;
     for step in ["a", "b"] {
-        let refused = store.checkpointer().begin(&stale, step).await.expect_err("a begin");
+        let refused = store
+            .checkpointer()
+            .begin(&stale, step)
+            .await
+            .map(drop)
+            .expect_err("a begin");
         assert!(refused.is_fenced(), "{refused:?}");
     }
     assert_eq!(fixture.counted().await, 1);
