@@ -391,8 +391,8 @@ pub async fn a_workflow_of_a_dead_worker_is_taken_by_another(fixture: &impl Fixt
         .record(&dead.0.claim, "a", &encode(&1))
         .await
         .expect("a record");
-    let held = [(life_in(&dead.0.claim, "charged"), dead.1.clone())];
-    assert!(store.renew(&held).await.expect("a renewal")[0].alive);
+    let life = [life_in(&dead.0.claim, "charged")];
+    assert_eq!(store.checkpointer().renew(&life).await.expect("a renewal"), [true]);
     fixture.clock().advance(LEASE - MICRO);
     idle(store).await;
     fixture.clock().advance(MICRO);

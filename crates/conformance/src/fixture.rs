@@ -25,8 +25,13 @@ pub trait Fixture: Sized + Send + Sync {
     /// The store.
     type Store: Durable + Inspect;
 
-    /// A database of its own with the schema in it, its clock at [`MORNING`] and its lease [`LEASE`].
-    fn open() -> impl Future<Output = Self> + Send;
+    /// A database of its own with the schema in it, under this clock and with the lease [`LEASE`].
+    fn open_under(clock: Clock) -> impl Future<Output = Self> + Send;
+
+    /// A database of its own, its clock at [`MORNING`].
+    fn open() -> impl Future<Output = Self> + Send {
+        Self::open_under(Clock::manual(MORNING))
+    }
 
     /// The first handle.
     fn store(&self) -> &Self::Store;

@@ -1,10 +1,10 @@
 //! What one datastore promises beyond a pair of two: it sees both halves in one commit.
 
-use passbook::{Checkpointer, Claim, Durable, Inspect, Scheduler, Settlement, State};
+use passbook::{Checkpointer, Claim, Durable, Filter, Inspect, Scheduler, Settlement, State};
 
 use crate::fixture::{
-    Fixture, KIND, LEASE, OTHER, acquired_of, claimed, completed, encode, failed, idle, keys, kinds, now, pass,
-    records, settle, sleeping, start, started, state, waiting,
+    Fixture, KIND, LEASE, OTHER, acquired_of, bad_names, claimed, completed, encode, failed, idle, keys, kinds, now,
+    pass, records, settle, sleeping, start, started, state, status, waiting,
 };
 
 async fn queue_is_empty(store: &impl Durable) {
@@ -244,4 +244,65 @@ pub async fn a_claim_by_hand_and_an_acquire_exclude_each_other(fixture: &impl Fi
     fixture.clock().advance(LEASE);
     assert_eq!(pass(store).await.0.attempts, 0);
     assert_eq!(store.finished(&["w".to_owned()]).await.expect("a look"), []);
+}
+
+/// A list may be of one kind.
+pub async fn a_list_may_be_of_one_kind(fixture: &impl Fixture) {
+    let store = fixture.store();
+    start(store, "b").await;
+    start(store, "a").await;
+    store.start(OTHER, "c", &encode(&1)).await.expect("a start");
+    for taken in acquired_of(store, &[KIND, OTHER], 10).await {
+        settle(store, &taken, &completed()).await;
+    }
+    for (kind, expected) in [(KIND, vec!["a", "b"]), (OTHER, vec!["c"]), ("none", vec![])] {
+        let filter = Filter {
+            namespace: Some(kind.to_owned()),
+            limit: 10,
+            ..Filter::default()
+        };
+        assert_eq!(listed(store, filter).await, expected, "{kind}");
+        let shown = listed(
+            store,
+            Filter {
+                limit: 10,
+                ..Filter::default()
+            },
+        )
+        .await;
+        assert_eq!(shown, ["a", "b", "c"]);
+    }
+    assert_eq!(status(store, "c").await.namespace, OTHER);
+}
+
+async fn listed(store: &impl Inspect, filter: Filter) -> Vec<String> {
+    let listed = store.list(&filter).await.expect("a list");
+    listed.into_iter().map(|status| status.workflow).collect()
+}
+
+/// A kind's name that no store keeps is refused, and nothing is written.
+pub async fn a_bad_name_of_a_kind_is_refused_with_nothing_written(fixture: &impl Fixture) {
+    let store = fixture.store();
+    for bad in bad_names() {
+        let refusals = [
+            store
+                .start(&bad, "w", &encode(&1))
+                .await
+                .map(drop)
+                .expect_err("a start"),
+            store
+                .arrive(&bad, "w", "x", &encode(&1))
+                .await
+                .map(drop)
+                .expect_err("an arrive"),
+            store
+                .deliver(&bad, "w", &encode(&1))
+                .await
+                .map(drop)
+                .expect_err("a deliver"),
+        ];
+        assert!(refusals.iter().all(passbook::Error::is_refused), "{refusals:?}");
+    }
+    assert_eq!(records(store.checkpointer(), "w").await, []);
+    assert_eq!(store.status("w").await.expect("a status"), None);
 }

@@ -3,8 +3,8 @@
 use passbook::{Checkpointer, Durable, Filter, INPUT, Inspect, State};
 
 use crate::fixture::{
-    Fixture, KIND, LEASE, OTHER, acquired, completed, encode, failed, life_in, now, odd_names, pass, settle, sleeping,
-    start, started, state, status, waiting,
+    Fixture, KIND, LEASE, completed, encode, failed, life_in, now, odd_names, pass, settle, sleeping, start, started,
+    state, status, waiting,
 };
 
 async fn list(store: &impl Inspect, filter: Filter) -> Vec<String> {
@@ -91,10 +91,10 @@ pub async fn a_failing_workflow_says_why_and_when_it_tries_again(fixture: &impl 
     let store = fixture.store();
     let again = now(fixture).after(LEASE);
     let taken = started(store, "w").await;
-    let life = [(life_in(&taken.0.claim, "charged"), taken.1.clone())];
-    store.renew(&life).await.expect("a renewal");
+    let life = [(life_in(&taken.0.claim, "charged"), taken.1)];
+    let renewed = store.renew(&life).await.expect("a renewal").remove(0);
     assert_eq!(status(store, "w").await.running.as_deref(), Some("charged"));
-    let taken = (taken.0, store.renew(&life).await.expect("a renewal").remove(0).delivery);
+    let taken = (taken.0, renewed.delivery);
     settle(store, &taken, &failed(Some(again))).await;
     let shown = status(store, "w").await;
     assert_eq!((shown.state, shown.wake_at), (State::Sleeping, Some(again)));
@@ -184,27 +184,6 @@ pub async fn a_list_may_be_of_one_state(fixture: &impl Fixture) {
         };
         assert_eq!(list(store, filter).await, expected, "{state}");
     }
-}
-
-/// A list may be of one kind.
-pub async fn a_list_may_be_of_one_kind(fixture: &impl Fixture) {
-    let store = fixture.store();
-    start(store, "b").await;
-    start(store, "a").await;
-    store.start(OTHER, "c", &encode(&1)).await.expect("a start");
-    for taken in acquired(store, 10).await {
-        settle(store, &taken, &completed()).await;
-    }
-    for (kind, expected) in [(KIND, vec!["a", "b"]), (OTHER, vec!["c"]), ("none", vec![])] {
-        let filter = Filter {
-            namespace: Some(kind.to_owned()),
-            ..page(10)
-        };
-        assert_eq!(list(store, filter).await, expected, "{kind}");
-        let shown = list(store, page(10)).await;
-        assert_eq!(shown, ["a", "b", "c"]);
-    }
-    assert_eq!(status(store, "c").await.namespace, OTHER);
 }
 
 /// `finished` tells of those that are over how they ended, and of no other.

@@ -160,6 +160,8 @@ macro_rules! conformance_suite {
             what_is_due_is_shown_as_ready
             a_wakeup_does_not_hide_that_a_pass_runs
             a_claim_by_hand_and_an_acquire_exclude_each_other
+            a_list_may_be_of_one_kind
+            a_bad_name_of_a_kind_is_refused_with_nothing_written
         );
     };
     (@group inspect $fixture:ty) => {
@@ -174,7 +176,6 @@ macro_rules! conformance_suite {
             a_cancelled_workflow_is_shown_as_such
             a_list_comes_page_by_page
             a_list_may_be_of_one_state
-            a_list_may_be_of_one_kind
             finished_tells_how_they_ended
             what_was_only_sent_to_is_shown
         );

@@ -30,6 +30,6 @@ pub use run::{Awaiting, AwaitingWithin, Batch, Cursor, Limited, Retrying, Run, T
 pub use scheduler::{Delivery, Scheduler};
 pub use split::SplitDurable;
 pub use time::{Clock, StoreTime, Timestamp};
-pub use value::{Refused, Undecodable, Value};
+pub use value::{MAX_DEPTH, MAX_VALUE_BYTES, Refused, Undecodable, Value};
 pub use worker::{Shutdown, Worker};
 pub use workflow::{Body, Workflow};

@@ -266,11 +266,12 @@ impl State {
     }
 
     pub(super) fn make_ready(&mut self, namespace: &str, workflow: &str, now: Timestamp) {
-        let visible = self
-            .queue
+        // Moved even when it is due already: a lease may have run out unnoticed, and the row under which its delivery was
+        // taken must show that a wakeup came.
+        self.queue
             .entry((namespace.to_owned(), workflow.to_owned()))
+            .and_modify(|visible| *visible = now.min(Timestamp::from_micros(visible.as_micros() - 1)))
             .or_insert(now);
-        *visible = now.min(*visible);
     }
 
     pub(super) fn next_ready(

@@ -193,9 +193,15 @@ impl<S: Durable> Run<S> {
 
     async fn write(&self, name: &str, value: Value) -> Recorded {
         let (store, claim, step) = (self.store.clone(), self.claim.clone(), name.to_owned());
-        let write = persist(self.lease, async move || {
-            store.checkpointer().record(&claim, &step, &value).await
-        });
+        let mut patience = Patience::new(self.lease);
+        let write = async move {
+            loop {
+                match store.checkpointer().record(&claim, &step, &value).await {
+                    Err(error) => patience.after(error).await?,
+                    recorded => return recorded,
+                }
+            }
+        };
         self.hand_over(write).await
     }
 
@@ -262,22 +268,37 @@ impl<S: Durable> Run<S> {
     }
 }
 
-/// Asks again while the store cannot be reached, for one lease: after that another pass may hold the workflow.
-async fn persist<T>(lease: Duration, mut ask: impl AsyncFnMut() -> Result<T>) -> Result<T> {
-    let patience = Retry::times(u32::MAX)
+/// How long a write is asked for again while the store cannot be reached: one lease. After that another pass may hold
+/// the workflow.
+#[derive(Debug)]
+struct Patience {
+    lease: Duration,
+    since: tokio::time::Instant,
+    failed: u32,
+}
+
+impl Patience {
+    const WAITS: Retry = Retry::times(u32::MAX)
         .first(Duration::from_millis(20))
         .cap(Duration::from_secs(1));
-    let since = tokio::time::Instant::now();
-    let mut failed = 0;
-    loop {
-        match ask().await {
-            Err(error) if error.is_unavailable() && since.elapsed() < lease => {
-                failed += 1;
-                tracing::warn!(%error, "a record could not be written yet");
-                tokio::time::sleep(patience.wait(failed).unwrap_or_default()).await;
-            }
-            other => return other,
+
+    fn new(lease: Duration) -> Self {
+        Self {
+            lease,
+            since: tokio::time::Instant::now(),
+            failed: 0,
         }
+    }
+
+    /// Waits a little, or gives the error back when asking again would not help or comes too late.
+    async fn after(&mut self, error: Error) -> Result<()> {
+        if !error.is_unavailable() || self.since.elapsed() >= self.lease {
+            return Err(error);
+        }
+        self.failed += 1;
+        tracing::warn!(%error, "the store does not answer a pass yet");
+        tokio::time::sleep(Self::WAITS.wait(self.failed).unwrap_or_default()).await;
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::Patience;
 use crate::checkpointer::Begun;
 use crate::durable::{Durable, Tx};
 use crate::{Checkpointer, Run};
@@ -24,13 +25,17 @@ impl<S: Durable> Run<S> {
             return Ok(self.decode(name, &value).await);
         }
         let busy = self.announce(name).await;
-        let begun = super::persist(self.lease, async || {
-            self.store.checkpointer().begin(&self.claim, name).await
-        });
-        let mut transaction = match begun.await {
-            Ok(Begun::Open(transaction)) => transaction,
-            Ok(Begun::Recorded(value)) => return Ok(self.decode(name, &value).await),
-            Err(error) => return self.end(error).await,
+        let mut patience = Patience::new(self.lease);
+        let mut transaction = loop {
+            match self.store.checkpointer().begin(&self.claim, name).await {
+                Ok(Begun::Open(transaction)) => break transaction,
+                Ok(Begun::Recorded(value)) => return Ok(self.decode(name, &value).await),
+                Err(error) => {
+                    if let Err(error) = patience.after(error).await {
+                        return self.end(error).await;
+                    }
+                }
+            }
         };
         let value = effect(&mut transaction).await?;
         let value = self.encode(name, &value).await;

@@ -1,0 +1,35 @@
+-- Takes what is due, without a claim: the half that a split pair uses. Locks queue rows, skipping those that others hold.
+-- The room is shared out as in acquire.sql.
+-- $1 namespaces, $2 limit, $3 now, $4 lease
+WITH share AS MATERIALIZED (
+    SELECT turns.namespace, count(*) AS share
+    FROM (
+        SELECT w.namespace, w.place, row_number() OVER (PARTITION BY w.place) AS turn
+        FROM unnest($1::text[]) WITH ORDINALITY AS w (namespace, place)
+        CROSS JOIN LATERAL (
+            SELECT FROM {schema}workflow_queue q
+            WHERE q.namespace = w.namespace AND q.visible_at <= coalesce($3, now())
+            ORDER BY q.visible_at
+            LIMIT $2
+        ) q
+        ORDER BY turn, w.place
+        LIMIT $2
+    ) turns
+    GROUP BY turns.namespace
+), due AS MATERIALIZED (
+    SELECT q.namespace, q.workflow
+    FROM share
+    CROSS JOIN LATERAL (
+        SELECT q.namespace, q.workflow
+        FROM {schema}workflow_queue q
+        WHERE q.namespace = share.namespace AND q.visible_at <= coalesce($3, now())
+        ORDER BY q.visible_at
+        LIMIT share.share
+        FOR UPDATE SKIP LOCKED
+    ) q
+)
+INSERT INTO {schema}workflow_queue AS q (namespace, workflow, visible_at)
+SELECT due.namespace, due.workflow, coalesce($3, now()) + $4::interval
+FROM due
+ON CONFLICT (namespace, workflow) DO UPDATE SET visible_at = excluded.visible_at
+RETURNING q.namespace, q.workflow, q.visible_at

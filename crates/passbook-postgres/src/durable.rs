@@ -1,0 +1,325 @@
+//! The pair: every transition is one statement and one commit.
+
+use passbook::{
+    Acquire, Acquired, Claim, Delivery, Durable, Error, Life, Pass, Recorded, Renewed, Result, Scheduler as _,
+    Settlement, StoreTime, Timestamp, Value, check_name,
+};
+use sqlx::Row as _;
+use sqlx::postgres::{PgPool, PgRow};
+
+use crate::checkpointer::granted;
+use crate::connection::{Asking, Link};
+use crate::rows::{self, moment};
+use crate::scheduler::{limit, same};
+use crate::{PostgresCheckpointer, PostgresOptions, PostgresScheduler};
+
+/// A store that is one Postgres database. Clones are handles on the same connections.
+///
+/// Losing the connection during a call leaves it unknown whether the call's commit happened; every call but `deliver` may
+/// simply be made again. If the process dies, its transactions roll back, and what it held is taken up when its lease runs
+/// out.
+#[derive(Clone, Debug)]
+pub struct PostgresDurable {
+    checkpointer: PostgresCheckpointer,
+    scheduler: PostgresScheduler,
+}
+
+impl PostgresDurable {
+    /// Bundles the two. Refused when they do not share one pool, or differ in their schema or lease.
+    pub fn new(checkpointer: PostgresCheckpointer, scheduler: PostgresScheduler) -> Result<Self> {
+        same(&checkpointer.0, &scheduler.0)?;
+        Ok(Self {
+            checkpointer,
+            scheduler,
+        })
+    }
+
+    /// Connects with the options as they are unless told otherwise. See [`PostgresOptions::connect`].
+    pub async fn connect(url: &str) -> Result<Self> {
+        Self::options().connect(url).await
+    }
+
+    /// How to connect.
+    pub fn options() -> PostgresOptions {
+        PostgresOptions::default()
+    }
+
+    /// The pool, e.g. for a transaction of the application's own.
+    pub fn pool(&self) -> &PgPool {
+        &self.link().pool
+    }
+
+    pub(crate) fn link(&self) -> &Link {
+        &self.scheduler.0
+    }
+}
+
+impl Durable for PostgresDurable {
+    type Checkpointer = PostgresCheckpointer;
+    type Scheduler = PostgresScheduler;
+
+    fn checkpointer(&self) -> &PostgresCheckpointer {
+        &self.checkpointer
+    }
+
+    fn scheduler(&self) -> &PostgresScheduler {
+        &self.scheduler
+    }
+
+    async fn start(&self, namespace: &str, workflow: &str, input: &Value) -> Result<Recorded> {
+        check(namespace, workflow)?;
+        let (link, now) = (self.link(), self.link().bound_now());
+        let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(input.as_str()).bind(now);
+        let what = || format!("start workflow `{workflow}`");
+        let rows = link.ask(&link.statements.start, bind, what).await?;
+        let recorded = started(&rows, input, namespace, workflow)?;
+        link.ready.notify_one();
+        Ok(recorded)
+    }
+
+    async fn arrive(&self, namespace: &str, workflow: &str, key: &str, value: &Value) -> Result<Recorded> {
+        check(namespace, workflow)?;
+        check_name("key", key)?;
+        let (link, now) = (self.link(), self.link().bound_now());
+        let bind = |q: Asking| {
+            q.bind(namespace)
+                .bind(workflow)
+                .bind(key)
+                .bind(value.as_str())
+                .bind(now)
+        };
+        let what = || format!("send `{key}` to workflow `{workflow}`");
+        let rows = link.ask(&link.statements.arrive, bind, what).await?;
+        let recorded = arrived(&rows, value, namespace, workflow)?;
+        link.ready.notify_one();
+        Ok(recorded)
+    }
+
+    async fn deliver(&self, namespace: &str, workflow: &str, value: &Value) -> Result<String> {
+        check(namespace, workflow)?;
+        let (link, now) = (self.link(), self.link().bound_now());
+        let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(value.as_str()).bind(now);
+        let what = || format!("deliver to workflow `{workflow}`");
+        let rows = link.ask(&link.statements.deliver, bind, what).await?;
+        let key = delivered(&rows, namespace, workflow)?;
+        link.ready.notify_one();
+        Ok(key)
+    }
+
+    async fn cancel(&self, namespace: &str, workflow: &str) -> Result<bool> {
+        cancel(self.link(), Some(namespace), workflow).await
+    }
+
+    async fn reopen(&self, namespace: &str, workflow: &str) -> Result<bool> {
+        let reopened = reopen(self.link(), Some(namespace), workflow).await?;
+        self.link().ready.notify_one();
+        Ok(reopened)
+    }
+
+    async fn delete(&self, namespace: &str, workflow: &str) -> Result<u64> {
+        self.checkpointer.delete(Some(namespace), workflow).await
+    }
+
+    async fn acquire(&self, request: &Acquire<'_>) -> Result<Acquired> {
+        let (link, now, lease) = (self.link(), self.link().bound_now(), self.link().lease_interval());
+        let namespaces = request.namespaces;
+        let bind = |q: Asking| q.bind(namespaces).bind(limit(request.limit)).bind(now).bind(lease);
+        let what = || format!("take from `{}`", namespaces.join("`, `"));
+        let rows = link.ask(&link.statements.acquire, bind, what).await?;
+        let time = |row: &_| Ok((rows::timestamp(row, "now")?, rows::maybe_timestamp(row, "next_due")?));
+        let (now, due) = rows::one(&rows, time, "take workflows")?;
+        let taken: Vec<Taken> = rows::all(&rows, taken, "take workflows")?
+            .into_iter()
+            .flatten()
+            .collect();
+        let mut acquired = Acquired::default();
+        if taken.len() < request.limit {
+            acquired.next_due = due.map(|due| now.until(due));
+        }
+        let time = StoreTime::new(now, &link.clock);
+        for Taken {
+            delivery,
+            granted,
+            over,
+        } in taken
+        {
+            match granted {
+                Some(granted) => {
+                    let pass = Pass {
+                        claim: granted.claim,
+                        records: Vec::new(),
+                        time: time.clone(),
+                        lease: link.lease,
+                        attempts: granted.attempts,
+                        interrupted: granted.interrupted,
+                    };
+                    acquired.passes.push((pass, delivery));
+                }
+                // Rare: something woke a workflow that is over, past the transitions that see to it.
+                None if over => self.scheduler.done(&delivery).await?,
+                // Its pass will find that the receipt has changed, and leave the workflow ready.
+                None => {}
+            }
+        }
+        self.load_all(&mut acquired.passes).await?;
+        Ok(acquired)
+    }
+
+    async fn renew(&self, held: &[(Life, Delivery)]) -> Result<Vec<Renewed>> {
+        let asked = held.iter().map(|(life, delivery)| (life, Some(delivery)));
+        let renewed = renew(self.link(), asked).await?;
+        let renewed = renewed
+            .into_iter()
+            .zip(held)
+            .map(|((alive, receipt), (_, delivery))| Renewed {
+                alive,
+                delivery: Delivery {
+                    receipt: receipt.unwrap_or(delivery.receipt),
+                    ..delivery.clone()
+                },
+            });
+        Ok(renewed.collect())
+    }
+
+    async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<bool> {
+        let answers = Some((delivery.namespace.as_str(), delivery.receipt));
+        let held = self.checkpointer.settle(claim, answers, outcome).await?;
+        // It may be due again at once, for a wakeup that came meanwhile.
+        self.link().ready.notify_one();
+        Ok(held)
+    }
+}
+
+impl PostgresDurable {
+    /// Loads the checkpoints of all passes, in one statement.
+    async fn load_all(&self, passes: &mut [(Pass, Delivery)]) -> Result<()> {
+        if passes.is_empty() {
+            return Ok(());
+        }
+        let link = self.link();
+        let workflows: Vec<&str> = passes.iter().map(|(pass, _)| pass.claim.workflow.as_str()).collect();
+        let what = || format!("load {} workflows", workflows.len());
+        let rows = link.ask(&link.statements.load, |q| q.bind(&workflows), what).await?;
+        let read = |row: &PgRow| Ok((row.try_get::<i64, _>("place")?, rows::record(row)?));
+        for (place, record) in rows::all(&rows, read, "load workflows")? {
+            if let Some((pass, _)) = usize::try_from(place).ok().and_then(|place| passes.get_mut(place)) {
+                pass.records.push(record);
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Taken {
+    delivery: Delivery,
+    granted: Option<passbook::Granted>,
+    over: bool,
+}
+
+/// A row of `acquire.sql`; `None` for the one that only tells the time.
+fn taken(row: &PgRow) -> sqlx::Result<Option<Taken>> {
+    if row.try_get::<Option<&str>, _>("workflow")?.is_none() {
+        return Ok(None);
+    }
+    let delivery = rows::delivery(row)?;
+    let granted = match row.try_get::<Option<i64>, _>("token")? {
+        Some(_) => Some(granted(row, &delivery.workflow)?),
+        None => None,
+    };
+    let over = row.try_get::<Option<bool>, _>("over")?.unwrap_or(false);
+    Ok(Some(Taken {
+        delivery,
+        granted,
+        over,
+    }))
+}
+
+/// A row of `start.sql`.
+pub(crate) fn started(rows: &[PgRow], input: &Value, namespace: &str, workflow: &str) -> Result<Recorded> {
+    let read = |row: &PgRow| Ok((row.try_get("of_kind")?, rows::recorded(row, input)?));
+    let (of_kind, recorded): (bool, Recorded) = rows::one(rows, read, "start a workflow")?;
+    if of_kind {
+        Ok(recorded)
+    } else {
+        Err(Error::wrong_kind(workflow, namespace))
+    }
+}
+
+/// A row of `arrive.sql`, which has none for a workflow of another kind.
+pub(crate) fn arrived(rows: &[PgRow], value: &Value, namespace: &str, workflow: &str) -> Result<Recorded> {
+    if rows.is_empty() {
+        return Err(Error::wrong_kind(workflow, namespace));
+    }
+    rows::one(rows, |row| rows::recorded(row, value), "send to a workflow")
+}
+
+/// A row of `deliver.sql`, which has none for a workflow of another kind.
+pub(crate) fn delivered(rows: &[PgRow], namespace: &str, workflow: &str) -> Result<String> {
+    if rows.is_empty() {
+        return Err(Error::wrong_kind(workflow, namespace));
+    }
+    rows::one(rows, |row| row.try_get("step"), "deliver to a workflow")
+}
+
+pub(crate) fn check(namespace: &str, workflow: &str) -> Result<()> {
+    check_name("namespace", namespace)?;
+    check_name("workflow id", workflow)
+}
+
+/// Signs of life for many passes, with or without their deliveries, over the connection kept for that. For each, whether it
+/// holds its workflow, and the new receipt where the delivery was still held.
+pub(crate) async fn renew<'a>(
+    link: &Link,
+    asked: impl Iterator<Item = (&'a Life, Option<&'a Delivery>)>,
+) -> Result<Vec<(bool, Option<Timestamp>)>> {
+    let asked: Vec<_> = asked.collect();
+    let namespaces: Vec<_> = asked.iter().map(|(_, of)| of.map(|of| of.namespace.as_str())).collect();
+    let workflows: Vec<_> = asked.iter().map(|(life, _)| life.claim.workflow.as_str()).collect();
+    let tokens: Vec<_> = asked.iter().map(|(life, _)| life.claim.token).collect();
+    let receipts: Vec<_> = asked.iter().map(|(_, of)| of.map(|of| moment(of.receipt))).collect();
+    let running: Vec<_> = asked.iter().map(|(life, _)| life.running.as_deref()).collect();
+    let (now, lease) = (link.bound_now(), link.lease_interval());
+    let bind = |q: Asking| {
+        let q = q.bind(&namespaces).bind(&workflows).bind(&tokens);
+        q.bind(&receipts).bind(&running).bind(now).bind(lease)
+    };
+    let what = || format!("give signs of life for {} workflows", workflows.len());
+    let rows = link.ask_lifeline(&link.statements.renew, bind, what).await?;
+    let mut renewed = vec![(false, None); asked.len()];
+    let read = |row: &PgRow| {
+        let receipt = rows::maybe_timestamp(row, "visible_at")?;
+        Ok((
+            row.try_get::<i64, _>("place")?,
+            row.try_get::<bool, _>("alive")?,
+            receipt,
+        ))
+    };
+    for (place, alive, receipt) in rows::all(&rows, read, "give signs of life")? {
+        if let Some(slot) = usize::try_from(place).ok().and_then(|place| renewed.get_mut(place)) {
+            *slot = (alive, receipt);
+        }
+    }
+    Ok(renewed)
+}
+
+pub(crate) async fn cancel(link: &Link, namespace: Option<&str>, workflow: &str) -> Result<bool> {
+    let now = link.bound_now();
+    let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(now);
+    let rows = link
+        .ask(&link.statements.cancel, bind, || {
+            format!("cancel workflow `{workflow}`")
+        })
+        .await?;
+    rows::one(&rows, |row| row.try_get("cancelled"), "cancel a workflow")
+}
+
+pub(crate) async fn reopen(link: &Link, namespace: Option<&str>, workflow: &str) -> Result<bool> {
+    let now = link.bound_now();
+    let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(now);
+    let rows = link
+        .ask(&link.statements.reopen, bind, || {
+            format!("resume workflow `{workflow}`")
+        })
+        .await?;
+    rows::one(&rows, |row| row.try_get("reopened"), "resume a workflow")
+}

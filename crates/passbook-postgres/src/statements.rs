@@ -1,0 +1,91 @@
+//! The statements, with the name of the schema put in once.
+
+use std::sync::Arc;
+
+use sqlx::AssertSqlSafe;
+
+macro_rules! statements {
+    ($($name:ident),+ $(,)?) => {
+        /// Every statement of the store, ready to be sent.
+        #[derive(Debug)]
+        pub(crate) struct Statements {
+            $(pub(crate) $name: Arc<str>,)+
+        }
+
+        impl Statements {
+            /// `schema` has been validated; `None` leaves it to the connection's search path.
+            pub(crate) fn new(schema: Option<&str>) -> Self {
+                Self {
+                    $($name: in_schema(include_str!(concat!("../sql/", stringify!($name), ".sql")), schema).into(),)+
+                }
+            }
+        }
+
+        #[cfg(test)]
+        const FILES: &[&str] = &[$(stringify!($name)),+];
+    };
+}
+
+statements!(
+    acquire,
+    append,
+    arrive,
+    begin,
+    cancel,
+    claim,
+    claim_state,
+    deliver,
+    dequeue,
+    discard,
+    done,
+    extend,
+    fence,
+    finished,
+    list,
+    load,
+    look_up,
+    make_ready,
+    next_due,
+    next_ready,
+    now,
+    record,
+    renew,
+    reopen,
+    settle,
+    start,
+    status,
+    supply,
+    wake_at,
+);
+
+/// Puts the schema's name in front of the tables.
+pub(crate) fn in_schema(sql: &str, schema: Option<&str>) -> String {
+    let prefix = schema.map_or_else(String::new, |schema| format!("\"{schema}\"."));
+    sql.replace("{schema}", &prefix)
+}
+
+/// A statement of ours: text from this crate's files, with a validated name in it and values only as parameters.
+pub(crate) fn safe(sql: &Arc<str>) -> AssertSqlSafe<Arc<str>> {
+    AssertSqlSafe(sql.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_file_is_a_statement() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/sql");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .expect("the folder is there")
+            .map(|entry| {
+                entry
+                    .expect("it can be read")
+                    .file_name()
+                    .into_string()
+                    .expect("a name")
+            })
+            .map(|name| name.trim_end_matches(".sql").to_owned())
+            .collect();
+        files.sort();
+        assert_eq!(files, super::FILES);
+    }
+}
