@@ -4,16 +4,19 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn every_sentence_is_in_the_suite() {
+fn every_sentence_is_in_a_suite() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let suite = fs::read_to_string(source.join("suite.rs")).unwrap()
-        + &fs::read_to_string(source.join("sentences.rs")).unwrap();
-    let listed: Vec<&str> = suite.split(|at: char| !at.is_alphanumeric() && at != '_').collect();
+    let suites = ["suite.rs", "sentences.rs"].map(|file| fs::read_to_string(source.join(file)).unwrap());
+    let listed: Vec<&str> = suites
+        .iter()
+        .flat_map(|suite| suite.split(|at: char| !at.is_alphanumeric() && at != '_'))
+        .collect();
     let mut missing = Vec::new();
     for file in fs::read_dir(&source).unwrap() {
         let path = file.unwrap().path();
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        if matches!(name.as_str(), "bed" | "fixture" | "faulty") {
+        // What is no sentence: the moves that the sentences are made of, and the stores.
+        if path.is_dir() || matches!(name.as_str(), "bed" | "fixture" | "faulty" | "server") {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
@@ -27,5 +30,5 @@ fn every_sentence_is_in_the_suite() {
             }
         }
     }
-    assert_eq!(missing, [] as [&str; 0], "add them to src/suite.rs");
+    assert_eq!(missing, [] as [&str; 0], "list them");
 }
