@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
+use super::state::State;
 use super::tx::{MemoryTransaction, MemoryTx};
 use crate::checkpointer::{Begun, Checkpointer, Claim, Claimed, Life, Record, Recorded};
 use crate::{Result, Settlement, Value, check_name};
@@ -51,20 +52,27 @@ impl Checkpointer for MemoryCheckpointer {
     async fn supply(&self, workflow: &str, step: &str, value: &Value) -> Result<Recorded> {
         check_name("workflow id", workflow)?;
         check_name("key", step)?;
-        Ok(self.0.lock().write(workflow, step, value, self.0.now()))
+        let now = self.0.now();
+        let supply = |state: &mut State| state.write(workflow, step, value, now);
+        Ok(self.0.speak(workflow, None, supply).await)
     }
 
     async fn append(&self, workflow: &str, value: &Value) -> Result<String> {
         check_name("workflow id", workflow)?;
-        Ok(self.0.lock().append(workflow, value, self.0.now()))
+        let now = self.0.now();
+        let append = |state: &mut State| state.append(workflow, value, now);
+        Ok(self.0.speak(workflow, None, append).await)
     }
 
     async fn begin(&self, claim: &Claim, step: &str) -> Result<Begun<MemoryTransaction>> {
         check_name("step name", step)?;
-        let state = self.0.lock();
-        state.fenced("a transaction", claim)?;
-        Ok(match state.value(&claim.workflow, step) {
-            Some(value) => Begun::Recorded(value.clone()),
+        let recorded = {
+            let state = self.0.lock();
+            state.fenced("a transaction", claim)?;
+            state.value(&claim.workflow, step).cloned()
+        };
+        Ok(match recorded {
+            Some(value) => Begun::Recorded(value),
             None => Begun::Open(MemoryTransaction::new(self.0.clone())),
         })
     }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::state::State;
 use super::tx::{MemoryTransaction, MemoryTx};
 use super::{MemoryCheckpointer, MemoryScheduler, Shared};
-use crate::checkpointer::{Claim, Claimed, Granted, RESULT, Recorded};
+use crate::checkpointer::{Claim, Claimed, Granted, INPUT, RESULT, Recorded};
 use crate::durable::{Acquire, Acquired, Durable, Enlist, Pass, Settlement};
 use crate::{Clock, Delivery, Result, StoreTime, Value, check_name};
 
@@ -48,6 +49,7 @@ impl MemoryStore {
         Self::over(Arc::new(Shared {
             state: std::sync::Mutex::default(),
             ready: tokio::sync::Notify::new(),
+            ended: tokio::sync::Notify::new(),
             lease: Self::LEASE,
             poll: Self::POLL,
             clock: Clock::store(),
@@ -97,8 +99,9 @@ impl Durable for MemoryStore {
 
     async fn start(&self, namespace: &str, workflow: &str, input: &Value) -> Result<Recorded> {
         check(namespace, workflow)?;
-        let shared = self.shared();
-        let recorded = shared.lock().start(namespace, workflow, input, shared.now())?;
+        let (shared, now) = (self.shared(), self.shared().now());
+        let start = |state: &mut State| state.start(namespace, workflow, input, now);
+        let recorded = shared.speak(workflow, None, start).await?;
         shared.ready.notify_one();
         Ok(recorded)
     }
@@ -107,13 +110,13 @@ impl Durable for MemoryStore {
         check(namespace, workflow)?;
         check_name("key", key)?;
         let (shared, now) = (self.shared(), self.shared().now());
-        let recorded = {
-            let mut state = shared.lock();
+        let arrive = |state: &mut State| {
             state.check_kind(namespace, workflow)?;
             let recorded = state.write(workflow, key, value, now);
             state.wake(namespace, workflow, now);
-            recorded
+            Ok(recorded)
         };
+        let recorded = shared.speak(workflow, None, arrive).await?;
         shared.ready.notify_one();
         Ok(recorded)
     }
@@ -121,13 +124,13 @@ impl Durable for MemoryStore {
     async fn deliver(&self, namespace: &str, workflow: &str, value: &Value) -> Result<String> {
         check(namespace, workflow)?;
         let (shared, now) = (self.shared(), self.shared().now());
-        let key = {
-            let mut state = shared.lock();
+        let deliver = |state: &mut State| {
             state.check_kind(namespace, workflow)?;
             let key = state.append(workflow, value, now);
             state.wake(namespace, workflow, now);
-            key
+            Ok(key)
         };
+        let key = shared.speak(workflow, None, deliver).await?;
         shared.ready.notify_one();
         Ok(key)
     }
@@ -221,7 +224,7 @@ impl Durable for MemoryStore {
 impl Enlist for MemoryStore {
     async fn start_in(&self, tx: &mut MemoryTx, namespace: &str, workflow: &str, input: &Value) -> Result<Recorded> {
         check(namespace, workflow)?;
-        tx.start(namespace, workflow, input)
+        tx.send(namespace, workflow, INPUT, input).await
     }
 
     async fn arrive_in(
@@ -234,12 +237,12 @@ impl Enlist for MemoryStore {
     ) -> Result<Recorded> {
         check(namespace, workflow)?;
         check_name("key", key)?;
-        tx.arrive(namespace, workflow, key, value)
+        tx.send(namespace, workflow, key, value).await
     }
 
     async fn deliver_in(&self, tx: &mut MemoryTx, namespace: &str, workflow: &str, value: &Value) -> Result<String> {
         check(namespace, workflow)?;
-        tx.deliver(namespace, workflow, value)
+        tx.deliver(namespace, workflow, value).await
     }
 }
 

@@ -25,6 +25,8 @@ use state::State;
 struct Shared {
     state: Mutex<State>,
     ready: Notify,
+    /// Tells that a transaction has ended, to whoever waits for a workflow that it spoke to.
+    ended: Notify,
     lease: Duration,
     poll: Duration,
     clock: Clock,
@@ -42,6 +44,7 @@ impl Shared {
         Ok(Arc::new(Self {
             state: Mutex::default(),
             ready: Notify::new(),
+            ended: Notify::new(),
             lease,
             poll,
             clock,
@@ -50,6 +53,23 @@ impl Shared {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Speaks to a workflow once no open transaction but `own` has spoken to it, so that numbers of one workflow are drawn in
+    /// the order in which they commit.
+    async fn speak<T>(&self, workflow: &str, own: Option<u64>, speak: impl FnOnce(&mut State) -> T) -> T {
+        loop {
+            // Registered before looking, so that an end in between is not missed.
+            let mut ended = std::pin::pin!(self.ended.notified());
+            ended.as_mut().enable();
+            {
+                let mut state = self.lock();
+                if state.spoken_to.get(workflow).is_none_or(|holder| Some(*holder) == own) {
+                    return speak(&mut state);
+                }
+            }
+            ended.await;
+        }
     }
 
     fn now(&self) -> Timestamp {

@@ -15,6 +15,9 @@ pub(super) struct State {
     pub(super) queue: BTreeMap<(String, String), Timestamp>,
     /// What effects have written through a [`super::MemoryTx`].
     pub(super) rows: BTreeMap<(String, String), Value>,
+    /// Which open transaction has spoken to a workflow. Everybody else who wants to speak to it waits for its end.
+    pub(super) spoken_to: HashMap<String, u64>,
+    pub(super) transactions: u64,
     seq: i64,
 }
 
@@ -101,9 +104,15 @@ impl State {
     }
 
     pub(super) fn append(&mut self, workflow: &str, value: &Value, now: Timestamp) -> String {
-        let key = format!("{INBOX}{:020}", self.seq + 1);
+        let key = self.draw_key();
         self.write(workflow, &key, value, now);
         key
+    }
+
+    /// The next key of an inbox.
+    pub(super) fn draw_key(&mut self) -> String {
+        self.seq += 1;
+        format!("{INBOX}{:020}", self.seq)
     }
 
     pub(super) fn claim(&mut self, workflow: &str, now: Timestamp, lease: Duration) -> Claimed {
@@ -363,8 +372,6 @@ impl State {
         let recorded = self.write(workflow, INPUT, input, now);
         if recorded.first {
             self.checkpoints.entry(workflow.to_owned()).or_default().namespace = Some(namespace.to_owned());
-        }
-        if recorded.first || self.queue.contains_key(&(namespace.to_owned(), workflow.to_owned())) {
             self.make_ready(namespace, workflow, now);
         }
         Ok(recorded)

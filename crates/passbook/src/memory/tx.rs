@@ -4,27 +4,27 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use super::Shared;
+use super::state::State;
 use crate::checkpointer::{Claim, INBOX, INPUT, Recorded};
 use crate::{Error, Result, Value};
 
 /// What a `transact` effect writes through: a small table of its own, and workflows started or signalled.
 ///
-/// Reads see what was committed and what this transaction wrote. Who is the first writer of a key that two open
-/// transactions send to is decided when they commit; within one transaction, and against what is committed, it is
-/// decided at once.
+/// Reads see what was committed and what this transaction wrote. A workflow that it spoke to is spoken to by nobody else until
+/// it ends, so who was first is decided at once, and numbers of an inbox are drawn in the order in which they commit.
 #[derive(Debug)]
 pub struct MemoryTx {
     shared: Arc<Shared>,
+    id: u64,
     puts: Vec<(String, String, Value)>,
-    sends: Vec<Send>,
+    sends: Vec<Sent>,
 }
 
 #[derive(Debug)]
-struct Send {
+struct Sent {
     namespace: String,
     workflow: String,
-    /// `None` files the value in the inbox.
-    key: Option<String>,
+    key: String,
     value: Value,
 }
 
@@ -38,59 +38,74 @@ impl MemoryTx {
     pub fn get(&self, table: &str, key: &str) -> Option<Value> {
         let own = self.puts.iter().rev().find(|(of, at, _)| of == table && at == key);
         let committed = || {
-            self.shared
-                .lock()
-                .rows
-                .get(&(table.to_owned(), key.to_owned()))
-                .cloned()
+            let row = (table.to_owned(), key.to_owned());
+            self.shared.lock().rows.get(&row).cloned()
         };
         own.map(|(_, _, value)| value.clone()).or_else(committed)
     }
 
-    pub(super) fn start(&mut self, namespace: &str, workflow: &str, input: &Value) -> Result<Recorded> {
-        self.send(namespace, workflow, INPUT, input)
-    }
-
-    pub(super) fn arrive(&mut self, namespace: &str, workflow: &str, key: &str, value: &Value) -> Result<Recorded> {
-        self.send(namespace, workflow, key, value)
-    }
-
-    fn send(&mut self, namespace: &str, workflow: &str, key: &str, value: &Value) -> Result<Recorded> {
-        let stored = {
-            let state = self.shared.lock();
-            state.check_kind(namespace, workflow)?;
-            state.value(workflow, key).cloned()
-        };
+    pub(super) async fn send(&mut self, namespace: &str, workflow: &str, key: &str, value: &Value) -> Result<Recorded> {
+        let stored = self
+            .speak(namespace, workflow, |state| state.value(workflow, key).cloned())
+            .await?;
         let own = self
             .sends
             .iter()
-            .find(|send| send.workflow == workflow && send.key.as_deref() == Some(key));
-        let stored = stored.or_else(|| own.map(|send| send.value.clone()));
-        self.sends.push(Send {
-            namespace: namespace.to_owned(),
-            workflow: workflow.to_owned(),
-            key: Some(key.to_owned()),
+            .find(|sent| sent.workflow == workflow && sent.key == key);
+        if let Some(value) = stored.or_else(|| own.map(|sent| sent.value.clone())) {
+            // The wakeup that the first one brought stands.
+            return Ok(Recorded { value, first: false });
+        }
+        self.stage(namespace, workflow, key.to_owned(), value);
+        Ok(Recorded {
             value: value.clone(),
-        });
-        Ok(match stored {
-            Some(value) => Recorded { value, first: false },
-            None => Recorded {
-                value: value.clone(),
-                first: true,
-            },
+            first: true,
         })
     }
 
-    pub(super) fn deliver(&mut self, namespace: &str, workflow: &str, value: &Value) -> Result<String> {
-        self.shared.lock().check_kind(namespace, workflow)?;
-        self.sends.push(Send {
+    pub(super) async fn deliver(&mut self, namespace: &str, workflow: &str, value: &Value) -> Result<String> {
+        let key = self.speak(namespace, workflow, State::draw_key).await?;
+        self.stage(namespace, workflow, key.clone(), value);
+        Ok(key)
+    }
+
+    /// Speaks to a workflow, and keeps others from it until the end.
+    async fn speak<T>(&self, namespace: &str, workflow: &str, speak: impl FnOnce(&mut State) -> T) -> Result<T> {
+        self.check_own_kind(namespace, workflow)?;
+        let speak = |state: &mut State| {
+            state.check_kind(namespace, workflow)?;
+            state.spoken_to.insert(workflow.to_owned(), self.id);
+            Ok(speak(state))
+        };
+        self.shared.speak(workflow, Some(self.id), speak).await
+    }
+
+    fn stage(&mut self, namespace: &str, workflow: &str, key: String, value: &Value) {
+        self.sends.push(Sent {
             namespace: namespace.to_owned(),
             workflow: workflow.to_owned(),
-            key: None,
+            key,
             value: value.clone(),
         });
-        // The key is drawn when the transaction commits; until then nobody else can see the value.
-        Ok(INBOX.to_owned())
+    }
+
+    fn check_own_kind(&self, namespace: &str, workflow: &str) -> Result<()> {
+        let started = self
+            .sends
+            .iter()
+            .find(|sent| sent.workflow == workflow && sent.key == INPUT);
+        match started {
+            Some(started) if started.namespace != namespace => Err(Error::wrong_kind(workflow, namespace)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for MemoryTx {
+    fn drop(&mut self) {
+        let id = self.id;
+        self.shared.lock().spoken_to.retain(|_, holder| *holder != id);
+        self.shared.ended.notify_waiters();
     }
 }
 
@@ -114,15 +129,20 @@ impl DerefMut for MemoryTransaction {
 
 impl MemoryTransaction {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let id = {
+            let mut state = shared.lock();
+            state.transactions += 1;
+            state.transactions
+        };
         Self(MemoryTx {
             shared,
+            id,
             puts: Vec::new(),
             sends: Vec::new(),
         })
     }
 
-    /// Makes everything visible, in one step. Refused when a workflow that it started was started as another kind
-    /// meanwhile: then nothing is.
+    /// Makes everything visible, in one step.
     pub fn commit(self) -> Result<()> {
         self.finish(None).map(drop)
     }
@@ -132,15 +152,18 @@ impl MemoryTransaction {
         recorded.ok_or_else(|| Error::store("a step was committed without its record"))
     }
 
-    fn finish(self, step: Option<(&Claim, &str, &Value)>) -> Result<Option<Recorded>> {
-        let MemoryTx { shared, puts, sends } = self.0;
+    fn finish(mut self, step: Option<(&Claim, &str, &Value)>) -> Result<Option<Recorded>> {
+        let (puts, sends) = (std::mem::take(&mut self.0.puts), std::mem::take(&mut self.0.sends));
+        let shared = self.0.shared.clone();
         let now = shared.now();
         let mut state = shared.lock();
         let mut recorded = None;
         if let Some((claim, step, value)) = step {
             state.fenced("the commit of a step", claim)?;
-            let own = |send: &Send| send.workflow == claim.workflow && send.key.as_deref() == Some(step);
-            if sends.iter().any(own) {
+            if sends
+                .iter()
+                .any(|sent| sent.workflow == claim.workflow && sent.key == step)
+            {
                 return Err(Error::refused(format!(
                     "the effect of step `{step}` of workflow `{}` wrote the step's own record; return the value instead, it is recorded in the same commit",
                     claim.workflow
@@ -152,24 +175,17 @@ impl MemoryTransaction {
             }
             recorded = Some(written);
         }
-        for send in &sends {
-            state.check_kind(&send.namespace, &send.workflow)?;
-        }
         for (table, key, value) in puts {
             state.rows.insert((table, key), value);
         }
-        for send in sends {
-            match send.key.as_deref() {
-                Some(INPUT) => drop(state.start(&send.namespace, &send.workflow, &send.value, now)?),
-                Some(key) => {
-                    state.write(&send.workflow, key, &send.value, now);
-                    state.wake(&send.namespace, &send.workflow, now);
-                }
-                None => {
-                    state.append(&send.workflow, &send.value, now);
-                    state.wake(&send.namespace, &send.workflow, now);
-                }
+        for sent in sends {
+            if sent.key == INPUT {
+                state.start(&sent.namespace, &sent.workflow, &sent.value, now)?;
+                continue;
             }
+            debug_assert!(sent.key.starts_with(INBOX) || state.value(&sent.workflow, &sent.key).is_none());
+            state.write(&sent.workflow, &sent.key, &sent.value, now);
+            state.wake(&sent.namespace, &sent.workflow, now);
         }
         drop(state);
         shared.ready.notify_one();
