@@ -48,9 +48,12 @@ async fn warm(home: &Home) -> (Postgres, Wire) {
     (store, wire)
 }
 
-/// One statement, which commits by itself.
+/// One statement, which commits by itself, and one round trip, beside the one by which the driver takes a connection back
+/// while nobody waits for it.
 #[track_caller]
 fn one_commit(wire: &Wire, what: &str) {
+    let trips = wire.trips();
+    assert!(trips <= 2, "{what}: {trips} round trips");
     let executed = wire.executed();
     assert_eq!(executed.len(), 1, "{what}: {executed:#?}");
     let first = executed[0].trim_start().to_uppercase();

@@ -11,7 +11,13 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// The texts of the statements that were executed, in order. The wire is cut when the test's runtime ends.
 #[derive(Clone, Default)]
-pub(crate) struct Wire(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Wire(Arc<Mutex<Seen>>);
+
+#[derive(Default)]
+struct Seen {
+    executed: Vec<String>,
+    trips: usize,
+}
 
 impl Wire {
     /// A wire to the server, and the URL that leads through it.
@@ -40,7 +46,12 @@ impl Wire {
 
     /// What was executed since the last look.
     pub(crate) fn executed(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap())
+        std::mem::take(&mut *self.0.lock().unwrap()).executed
+    }
+
+    /// How often an answer was waited for since the last look at what was executed.
+    pub(crate) fn trips(&self) -> usize {
+        self.0.lock().unwrap().trips
     }
 }
 
@@ -69,8 +80,13 @@ async fn forward(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, log: Wire) -> 
                 let (portal, name) = (next(), next());
                 bound.insert(portal, parsed.get(&name).cloned().unwrap_or(name));
             }
-            b'E' => log.0.lock().unwrap().push(bound[&next()].clone()),
-            b'Q' => log.0.lock().unwrap().push(next()),
+            b'E' => log.0.lock().unwrap().executed.push(bound[&next()].clone()),
+            b'Q' => {
+                let mut seen = log.0.lock().unwrap();
+                seen.executed.push(next());
+                seen.trips += 1;
+            }
+            b'S' => log.0.lock().unwrap().trips += 1,
             _ => {}
         }
         to.write_all(&message).await?;
