@@ -129,13 +129,13 @@ impl<S: Durable + Inspect> Bed<S> {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        match tokio::time::timeout(Duration::from_mins(1), reached).await {
-            Ok(status) => status,
-            Err(_elapsed) => panic!(
+        let Ok(status) = tokio::time::timeout(Duration::from_mins(1), reached).await else {
+            panic!(
                 "`{workflow}` does not get to {state}: {:?}",
                 self.store.status(workflow).await
-            ),
-        }
+            );
+        };
+        status
     }
 
     /// The moment of the clock.

@@ -1,0 +1,118 @@
+//! Postgres.
+
+use std::time::Duration;
+
+use passbook::{Clock, Durable as _, Scheduler as _};
+use passbook_postgres::Postgres;
+use sqlx::{AssertSqlSafe, PgConnection, Transaction};
+
+use crate::fixture::{EnlistFixture, Fixture, LEASE};
+use crate::server::{Schema, schema};
+
+/// A schema of its own in the database that the test command starts.
+#[derive(Debug)]
+pub struct Database {
+    store: Postgres,
+    clock: Clock,
+    schema: Schema,
+}
+
+impl Database {
+    async fn handle(schema: &Schema, clock: &Clock) -> Postgres {
+        let options = Postgres::options().schema(schema.name()).clock(clock.clone());
+        let url = schema.url();
+        let joint = if url.contains('?') { '&' } else { '?' };
+        // The sessions bear the name of the schema, so that a leak is told from the sessions of other tests.
+        let url = format!("{url}{joint}application_name={}", schema.name());
+        options
+            .lease(LEASE)
+            .connections(8)
+            .connect(&url)
+            .await
+            .expect("a store")
+    }
+
+    fn sql(&self, sql: &str) -> AssertSqlSafe<String> {
+        AssertSqlSafe(sql.replace("{schema}", self.schema.name()))
+    }
+
+    /// How many sessions of this test stand in a transaction and do nothing.
+    async fn left_open(&self, connection: &mut PgConnection) -> i64 {
+        let sql =
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND state LIKE 'idle in transaction%'";
+        let left = sqlx::query_scalar(sql)
+            .bind(self.schema.name())
+            .fetch_one(connection)
+            .await;
+        left.expect("the sessions can be counted")
+    }
+}
+
+impl Fixture for Database {
+    type Store = Postgres;
+
+    async fn open_under(clock: Clock) -> Self {
+        let schema = schema();
+        let store = Self::handle(&schema, &clock).await;
+        store.scheduler().prepare().await.expect("a schema");
+        let made = Self { store, clock, schema };
+        let sql = "CREATE TABLE {schema}.counter (counted bigint NOT NULL); INSERT INTO {schema}.counter VALUES (0)";
+        let counter = sqlx::raw_sql(made.sql(sql)).execute(made.store.pool()).await;
+        counter.expect("a table");
+        made
+    }
+
+    fn store(&self) -> &Postgres {
+        &self.store
+    }
+
+    async fn second(&self) -> Postgres {
+        Self::handle(&self.schema, &self.clock).await
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    async fn count(&self, tx: &mut PgConnection) {
+        let sql = self.sql("UPDATE {schema}.counter SET counted = counted + 1");
+        sqlx::query(sql).execute(tx).await.expect("it counts");
+    }
+
+    async fn counted(&self) -> u64 {
+        let counted = sqlx::query_scalar(self.sql("SELECT counted FROM {schema}.counter"));
+        let counted: i64 = counted.fetch_one(self.store.pool()).await.expect("a count");
+        u64::try_from(counted).expect("a count")
+    }
+
+    async fn write_row(&self, tx: &mut PgConnection, workflow: &str, step: &str) {
+        let sql = "INSERT INTO {schema}.workflow_checkpoint (workflow, step, value) VALUES ($1, $2, '1')";
+        let written = sqlx::query(self.sql(sql)).bind(workflow).bind(step).execute(tx).await;
+        written.expect("a row");
+    }
+
+    async fn close(self) {
+        let mut connection = self.schema.connection().await;
+        // A dropped transaction is rolled back by the pool, soon and not at once.
+        let all_closed = async {
+            while self.left_open(&mut connection).await > 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let closed = tokio::time::timeout(Duration::from_secs(20), all_closed).await;
+        closed.expect("no session is left in a transaction");
+        self.store.pool().close().await;
+    }
+}
+
+impl EnlistFixture for Database {
+    type Open = Transaction<'static, sqlx::Postgres>;
+
+    async fn begin(&self) -> Self::Open {
+        self.store.pool().begin().await.expect("a transaction")
+    }
+
+    async fn commit(&self, open: Self::Open) {
+        open.commit().await.expect("a commit");
+    }
+}

@@ -1,0 +1,34 @@
+//! No sentence is forgotten: each that is written is also run.
+
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn every_sentence_is_in_a_suite() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let suites = ["suite.rs", "sentences.rs"].map(|file| fs::read_to_string(source.join(file)).unwrap());
+    let listed: Vec<&str> = suites
+        .iter()
+        .flat_map(|suite| suite.split(|at: char| !at.is_alphanumeric() && at != '_'))
+        .collect();
+    let mut missing = Vec::new();
+    for file in fs::read_dir(&source).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        // What is no sentence: the moves that the sentences are made of, and the stores.
+        if path.is_dir() || matches!(name.as_str(), "bed" | "fixture" | "faulty" | "server") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        for line in text.lines() {
+            let Some(rest) = line.strip_prefix("pub async fn ") else {
+                continue;
+            };
+            let sentence = rest.split(['(', '<']).next().unwrap().to_owned();
+            if !listed.contains(&sentence.as_str()) {
+                missing.push(format!("{name}::{sentence}"));
+            }
+        }
+    }
+    assert_eq!(missing, [] as [&str; 0], "list them");
+}

@@ -1,0 +1,8 @@
+//! The sentences about stores, on the in-memory store.
+
+use conformance::conformance_suite;
+use conformance::stores::Memory;
+
+conformance_suite!(
+    Memory: checkpointer, claims, transact, beside, scheduler, durable, settles, fused, inspect, enlist, stall, repairs
+);

@@ -1,0 +1,8 @@
+//! The sentences about stores, on Postgres.
+
+use conformance::conformance_suite;
+use conformance::stores::Database;
+
+conformance_suite!(
+    Database: checkpointer, claims, transact, beside, scheduler, durable, settles, fused, inspect, enlist, stall, repairs
+);

@@ -1,0 +1,9 @@
+//! The sentences about stores, on a SQLite file.
+
+use conformance::conformance_suite;
+use conformance::stores::File;
+
+// Not `beside` and `stall`: an open transaction holds the file's only write lock, so nothing is written beside it.
+conformance_suite!(
+    File: checkpointer, claims, transact, scheduler, durable, settles, fused, inspect, enlist, repairs
+);
