@@ -1,9 +1,12 @@
--- Records a value from outside and makes the workflow ready. Locks the queue row first and the record after it, so that
--- numbers of one workflow are drawn in the order in which they commit. A workflow that is over keeps the value and is not
--- made ready. No row comes back when the workflow was started as another kind; then nothing is written.
+-- Records a value from outside and makes the workflow ready. Takes the workflow's advisory lock, then
+-- locks the queue row, then the record, so that numbers of one workflow are drawn in the order in which they commit. A workflow that is over
+-- is queued too, and taking answers for it: whether it is over may change before this commits, and a wakeup must not be lost
+-- to that. No row comes back when the workflow was started as another kind; then nothing is written.
 -- $1 namespace, $2 workflow, $3 key, $4 value, $5 now
-WITH kind AS MATERIALIZED (
-    SELECT NOT EXISTS (
+WITH locked AS MATERIALIZED (
+    SELECT pg_advisory_xact_lock(hashtextextended('workflow:' || $2, 0))
+), kind AS MATERIALIZED (
+    SELECT (SELECT count(*) FROM locked) >= 0 AND NOT EXISTS (
         SELECT FROM {schema}workflow_checkpoint i
         WHERE i.workflow = $2 AND i.step = ':input' AND i.namespace <> $1
     ) AS ours
@@ -12,9 +15,6 @@ WITH kind AS MATERIALIZED (
     SELECT $1, $2, coalesce($5, now())
     FROM kind
     WHERE kind.ours
-      AND NOT EXISTS (
-        SELECT FROM {schema}workflow_claim c
-        WHERE c.workflow = $2 AND c.state IN ('completed', 'failed', 'cancelled'))
     ON CONFLICT (namespace, workflow)
         DO UPDATE SET visible_at = least(q.visible_at - interval '1 microsecond', excluded.visible_at)
     RETURNING q.workflow

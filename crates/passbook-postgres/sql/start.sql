@@ -1,10 +1,14 @@
--- Records the input and makes the workflow ready; the first start fixes the kind. Locks the record of the input, then the
--- queue row. A start that was not the first wakes only a workflow that is queued anyway, so it neither brings back one that
+-- Records the input and makes the workflow ready; the first start fixes the kind. Takes the workflow's advisory lock, by which
+-- batches know that it is spoken to, then locks the record of the input, then the queue row. A start that was not the first wakes only a workflow that is queued anyway, so it neither brings back one that
 -- is over nor queues one of another kind. One record, one queue row.
 -- $1 namespace, $2 workflow, $3 input, $4 now
-WITH recorded AS (
+WITH locked AS MATERIALIZED (
+    SELECT pg_advisory_xact_lock(hashtextextended('workflow:' || $2, 0))
+), recorded AS (
     INSERT INTO {schema}workflow_checkpoint AS r (workflow, step, value, namespace)
-    VALUES ($2, ':input', $3::text::jsonb, $1)
+    SELECT $2, ':input', $3::text::jsonb, $1
+    FROM (SELECT count(*) AS rows FROM locked) l
+    WHERE l.rows >= 0
     ON CONFLICT (workflow, step) DO UPDATE SET step = r.step
     RETURNING r.xmax = 0 AS first, r.namespace, CASE WHEN r.xmax <> 0 THEN r.value::text END AS value
 ), queued AS (

@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use passbook::{
-    Begun, Checkpointer, Claim, Claimed, Error, Granted, Life, Record, Recorded, Result, Settlement, State, Timestamp,
-    Value, check_name,
+    Begun, Checkpointer, Claim, Claimed, Error, Granted, Life, Record, Recorded, Result, Settlement, Value, check_name,
 };
 use sqlx::postgres::PgPool;
 use sqlx::{PgConnection, Row, Transaction};
 
 use crate::PostgresOptions;
+use crate::batch::Request as _;
 use crate::connection::{Asking, Link};
 use crate::error::Doing;
+use crate::requests::{Recording, Settling};
 use crate::rows;
 use crate::statements::safe;
 
@@ -67,81 +68,6 @@ impl PostgresCheckpointer {
         transaction.commit().await.doing(what)?;
         Ok(removed.rows_affected())
     }
-
-    /// Ends a pass, with the answer to its delivery where there is one.
-    pub(crate) async fn settle(
-        &self,
-        claim: &Claim,
-        delivery: Option<(&str, Timestamp)>,
-        outcome: &Settlement,
-    ) -> Result<bool> {
-        let settled = Settled::new(outcome);
-        let (namespace, receipt) = delivery.unzip();
-        let (receipt, now) = (receipt.map(rows::moment), self.0.bound_now());
-        // Without a delivery the result has been recorded by itself.
-        let result = settled.result.filter(|_| namespace.is_some());
-        let bind = |q: Asking| {
-            let q = q
-                .bind(namespace)
-                .bind(&claim.workflow)
-                .bind(claim.token)
-                .bind(receipt)
-                .bind(now);
-            let q = q.bind(settled.state.as_str()).bind(settled.waits_for);
-            q.bind(settled.wake_at.map(rows::moment))
-                .bind(settled.error)
-                .bind(result.map(Value::as_str))
-        };
-        let what = || format!("settle workflow `{}`", claim.workflow);
-        let rows = self.0.ask(&self.0.statements.settle, bind, what).await?;
-        rows::one(&rows, |row| row.try_get("held"), "settle a workflow")
-    }
-}
-
-/// What a pass leaves in its claim row.
-struct Settled<'a> {
-    state: State,
-    waits_for: &'a [String],
-    wake_at: Option<Timestamp>,
-    error: Option<&'a str>,
-    result: Option<&'a Value>,
-}
-
-impl<'a> Settled<'a> {
-    fn new(outcome: &'a Settlement) -> Self {
-        let left = |state| Self {
-            state,
-            waits_for: &[],
-            wake_at: None,
-            error: None,
-            result: None,
-        };
-        match outcome {
-            Settlement::Completed { result } => Self {
-                result: Some(result),
-                ..left(State::Completed)
-            },
-            Settlement::Suspended { wake_at, waits_for } => Self {
-                waits_for,
-                wake_at: *wake_at,
-                ..left(if waits_for.is_empty() {
-                    State::Sleeping
-                } else {
-                    State::Waiting
-                })
-            },
-            Settlement::Failed { error, retry_at } => Self {
-                error: Some(error),
-                wake_at: *retry_at,
-                ..left(if retry_at.is_some() {
-                    State::Sleeping
-                } else {
-                    State::Failed
-                })
-            },
-            Settlement::HandedBack => left(State::Ready),
-        }
-    }
 }
 
 impl Checkpointer for PostgresCheckpointer {
@@ -178,7 +104,7 @@ impl Checkpointer for PostgresCheckpointer {
     }
 
     async fn release(&self, claim: &Claim, outcome: &Settlement) -> Result<bool> {
-        self.settle(claim, None, outcome).await
+        Settling::without_delivery(claim, outcome).one(&self.0).await
     }
 
     async fn renew(&self, lives: &[Life]) -> Result<Vec<bool>> {
@@ -188,18 +114,12 @@ impl Checkpointer for PostgresCheckpointer {
 
     async fn record(&self, claim: &Claim, step: &str, value: &Value) -> Result<Recorded> {
         check_name("step name", step)?;
-        let bind = |q: Asking| {
-            q.bind(&claim.workflow)
-                .bind(step)
-                .bind(value.as_str())
-                .bind(claim.token)
+        let request = Recording {
+            claim: claim.clone(),
+            step: step.to_owned(),
+            value: value.clone(),
         };
-        let what = || format!("record step `{step}` of workflow `{}`", claim.workflow);
-        let rows = self.0.ask(&self.0.statements.record, bind, what).await?;
-        if rows.is_empty() {
-            return Err(Error::fenced(&format!("the record of step `{step}`"), &claim.workflow));
-        }
-        rows::one(&rows, |row| rows::recorded(row, value), "record a step")
+        self.0.records.ask(&self.0, request).await
     }
 
     async fn supply(&self, workflow: &str, step: &str, value: &Value) -> Result<Recorded> {

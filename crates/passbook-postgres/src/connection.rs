@@ -12,7 +12,9 @@ use time::OffsetDateTime;
 use tokio::sync::{Mutex, Notify};
 
 use crate::PostgresOptions;
+use crate::batch::Batcher;
 use crate::error::{Doing, is_collision};
+use crate::requests::{Arrival, Recording, Settling, Start};
 use crate::rows::moment;
 use crate::statements::{Statements, safe};
 
@@ -33,6 +35,11 @@ pub(crate) struct Link {
     pub(crate) poll: Duration,
     pub(crate) clock: Clock,
     pub(crate) ready: Notify,
+    pub(crate) batching: bool,
+    pub(crate) records: Batcher<Recording>,
+    pub(crate) starts: Batcher<Start>,
+    pub(crate) arrivals: Batcher<Arrival>,
+    pub(crate) settlements: Batcher<Settling>,
     pooler: bool,
     /// Signs of life have a connection of their own: effects that hold every connection of the pool must not starve them.
     lifeline: Mutex<Option<PgConnection>>,
@@ -51,6 +58,11 @@ impl Link {
             poll: options.poll,
             clock: options.clock.clone(),
             ready: Notify::new(),
+            batching: options.batching,
+            records: Batcher::default(),
+            starts: Batcher::default(),
+            arrivals: Batcher::default(),
+            settlements: Batcher::default(),
             pooler: options.pooler,
             lifeline: Mutex::new(None),
         }))

@@ -1,5 +1,7 @@
 //! The pair: every transition is one statement and one commit.
 
+use std::sync::Arc;
+
 use passbook::{
     Acquire, Acquired, Claim, Delivery, Durable, Error, Life, Pass, Recorded, Renewed, Result, Scheduler as _,
     Settlement, StoreTime, Timestamp, Value, check_name,
@@ -9,6 +11,7 @@ use sqlx::postgres::{PgPool, PgRow};
 
 use crate::checkpointer::granted;
 use crate::connection::{Asking, Link};
+use crate::requests::{Arrival, Settling, Start};
 use crate::rows::{self, moment};
 use crate::scheduler::{limit, same};
 use crate::{PostgresCheckpointer, PostgresOptions, PostgresScheduler};
@@ -49,7 +52,7 @@ impl PostgresDurable {
         &self.link().pool
     }
 
-    pub(crate) fn link(&self) -> &Link {
+    pub(crate) fn link(&self) -> &Arc<Link> {
         &self.scheduler.0
     }
 }
@@ -68,30 +71,27 @@ impl Durable for PostgresDurable {
 
     async fn start(&self, namespace: &str, workflow: &str, input: &Value) -> Result<Recorded> {
         check(namespace, workflow)?;
-        let (link, now) = (self.link(), self.link().bound_now());
-        let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(input.as_str()).bind(now);
-        let what = || format!("start workflow `{workflow}`");
-        let rows = link.ask(&link.statements.start, bind, what).await?;
-        let recorded = started(&rows, input, namespace, workflow)?;
-        link.ready.notify_one();
+        let request = Start {
+            namespace: namespace.to_owned(),
+            workflow: workflow.to_owned(),
+            input: input.clone(),
+        };
+        let recorded = self.link().starts.ask(self.link(), request).await?;
+        self.link().ready.notify_one();
         Ok(recorded)
     }
 
     async fn arrive(&self, namespace: &str, workflow: &str, key: &str, value: &Value) -> Result<Recorded> {
         check(namespace, workflow)?;
         check_name("key", key)?;
-        let (link, now) = (self.link(), self.link().bound_now());
-        let bind = |q: Asking| {
-            q.bind(namespace)
-                .bind(workflow)
-                .bind(key)
-                .bind(value.as_str())
-                .bind(now)
+        let request = Arrival {
+            namespace: namespace.to_owned(),
+            workflow: workflow.to_owned(),
+            key: key.to_owned(),
+            value: value.clone(),
         };
-        let what = || format!("send `{key}` to workflow `{workflow}`");
-        let rows = link.ask(&link.statements.arrive, bind, what).await?;
-        let recorded = arrived(&rows, value, namespace, workflow)?;
-        link.ready.notify_one();
+        let recorded = self.link().arrivals.ask(self.link(), request).await?;
+        self.link().ready.notify_one();
         Ok(recorded)
     }
 
@@ -182,8 +182,8 @@ impl Durable for PostgresDurable {
     }
 
     async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<bool> {
-        let answers = Some((delivery.namespace.as_str(), delivery.receipt));
-        let held = self.checkpointer.settle(claim, answers, outcome).await?;
+        let request = Settling::new(claim, delivery, outcome);
+        let held = self.link().settlements.ask(self.link(), request).await?;
         // It may be due again at once, for a wakeup that came meanwhile.
         self.link().ready.notify_one();
         Ok(held)
@@ -232,25 +232,6 @@ fn taken(row: &PgRow) -> sqlx::Result<Option<Taken>> {
         granted,
         over,
     }))
-}
-
-/// A row of `start.sql`.
-pub(crate) fn started(rows: &[PgRow], input: &Value, namespace: &str, workflow: &str) -> Result<Recorded> {
-    let read = |row: &PgRow| Ok((row.try_get("of_kind")?, rows::recorded(row, input)?));
-    let (of_kind, recorded): (bool, Recorded) = rows::one(rows, read, "start a workflow")?;
-    if of_kind {
-        Ok(recorded)
-    } else {
-        Err(Error::wrong_kind(workflow, namespace))
-    }
-}
-
-/// A row of `arrive.sql`, which has none for a workflow of another kind.
-pub(crate) fn arrived(rows: &[PgRow], value: &Value, namespace: &str, workflow: &str) -> Result<Recorded> {
-    if rows.is_empty() {
-        return Err(Error::wrong_kind(workflow, namespace));
-    }
-    rows::one(rows, |row| rows::recorded(row, value), "send to a workflow")
 }
 
 /// A row of `deliver.sql`, which has none for a workflow of another kind.

@@ -8,8 +8,9 @@ use sqlx::postgres::PgRow;
 
 use crate::PostgresDurable;
 use crate::connection::Asking;
-use crate::durable::{arrived, check, delivered, started};
+use crate::durable::{check, delivered};
 use crate::error::Doing;
+use crate::requests::{arrived, started};
 use crate::statements::safe;
 
 impl PostgresDurable {

@@ -21,6 +21,7 @@
 //!
 //! Postgres 13 and later. The tables are described in the project's `docs/schema.md`; [`migration_sql`] prints them.
 
+mod batch;
 mod checkpointer;
 mod connection;
 mod durable;
@@ -29,6 +30,7 @@ mod error;
 mod inspect;
 mod migrate;
 mod options;
+mod requests;
 mod rows;
 mod scheduler;
 mod statements;

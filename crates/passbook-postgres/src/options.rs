@@ -30,6 +30,7 @@ pub struct PostgresOptions {
     pub(crate) clock: Clock,
     pub(crate) schema: Option<String>,
     pub(crate) pooler: bool,
+    pub(crate) batching: bool,
     connections: u32,
     patience: Duration,
 }
@@ -42,6 +43,7 @@ impl Default for PostgresOptions {
             clock: Clock::store(),
             schema: None,
             pooler: false,
+            batching: true,
             connections: 10,
             patience: Duration::from_secs(30),
         }
@@ -82,6 +84,14 @@ impl PostgresOptions {
     /// URL says `statement-cache-capacity=0`.
     pub fn pooler(mut self, pooler: bool) -> Self {
         self.pooler = pooler;
+        self
+    }
+
+    /// Whether starts, arrivals, records and settlements that are asked for while one of their kind is in flight go together
+    /// in the next statement. They do unless told otherwise. A lone one is not delayed by it, a bad one fails alone, and a
+    /// call returns when its commit did, either way.
+    pub fn batching(mut self, batching: bool) -> Self {
+        self.batching = batching;
         self
     }
 

@@ -1,15 +1,20 @@
 //! Moments, and the one clock that judges them.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use time::format_description::well_known::Rfc3339;
+
+use crate::{Error, Result};
 
 /// A moment of the store's clock, in whole microseconds since 1970 (the precision of `timestamptz`).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
-#[serde(transparent)]
+///
+/// Recorded and shown as RFC 3339 in UTC, so that a person can read it in the row.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
@@ -64,11 +69,38 @@ impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = time::OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000)
             .ok()
-            .and_then(|at| at.format(&time::format_description::well_known::Rfc3339).ok());
+            .and_then(|at| at.format(&Rfc3339).ok());
         match text {
             Some(text) => f.write_str(&text),
             None => write!(f, "{}us", self.0),
         }
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let at = time::OffsetDateTime::parse(text, &Rfc3339).map_err(|error| {
+            Error::invalid(format!("`{text}` is no moment like 2026-01-31T09:30:00Z")).with_source(error)
+        })?;
+        let micros = i64::try_from(at.unix_timestamp_nanos() / 1_000);
+        micros
+            .map(Self)
+            .map_err(|error| Error::invalid(format!("`{text}` is too far away")).with_source(error))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -129,5 +161,23 @@ impl StoreTime {
         self.clock
             .bound()
             .unwrap_or_else(|| self.read.after(self.since.elapsed()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_read_back_to_the_microsecond() {
+        for micros in [0, 1, -1, 1_700_000_000_000_000, 1_700_000_000_123_456, Timestamp::MAX.0] {
+            let at = Timestamp(micros);
+            assert_eq!(at.to_string().parse::<Timestamp>().ok(), Some(at), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_moment_beyond_the_calendar_is_cut_to_its_end() {
+        assert_eq!(Timestamp(0).after(Duration::MAX), Timestamp::MAX);
     }
 }

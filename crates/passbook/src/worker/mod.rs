@@ -223,11 +223,7 @@ impl<S: Durable> Taking<S> {
             // Passes wait for the store to take their end. To take first would count them as left unsettled.
             return Some(PATIENCE.wait(1).unwrap_or(poll));
         }
-        let request = Acquire {
-            namespaces: &self.namespaces,
-            limit: free,
-        };
-        let acquired = match self.attempt.store.acquire(&request).await {
+        let acquired = match self.acquire(free).await {
             Ok(acquired) => acquired,
             Err(error) => {
                 self.unanswered += 1;
@@ -250,6 +246,18 @@ impl<S: Durable> Taking<S> {
         // Due at once but not taken: somebody else's, or held by a pass of ours.
         let soon = next_due.map_or(poll, |due| due.max(Duration::from_millis(1)));
         Some(poll.min(soon))
+    }
+
+    async fn acquire(&self, limit: usize) -> Result<Acquired> {
+        let scheduler = self.attempt.store.scheduler();
+        // Nothing to do for stores that score by visibility.
+        scheduler.wake_due().await?;
+        scheduler.reclaim().await?;
+        let request = Acquire {
+            namespaces: &self.namespaces,
+            limit,
+        };
+        self.attempt.store.acquire(&request).await
     }
 
     async fn drain(mut self, shutdown: &Shutdown, grace: Duration) {

@@ -1,0 +1,84 @@
+-- Ends many passes, each as in settle.sql. Locks queue rows, skipping those that others hold, then claim rows, then the records
+-- of the results, in the order of the workflows. No row comes back for a pass whose queue row is held by somebody or is gone:
+-- that one is settled alone. Rows are rewritten by upsert; the rows to delete are said to be few (the ranges that always hold),
+-- because the plan of a statement prepared over empty tables would read the whole queue for more.
+-- $1 namespaces, $2 workflows, $3 tokens, $4 receipts, $5 now, $6 states, $7 waits_for as JSON, $8 wake_at, $9 errors, $10 results
+WITH asked AS MATERIALIZED (
+    SELECT *
+    FROM unnest(
+        $1::text[], $2::text[], $3::bigint[], $4::timestamptz[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::text[]
+    ) WITH ORDINALITY AS a (namespace, workflow, token, receipt, state, waits_for, wake_at, error, result, place)
+    ORDER BY a.workflow
+), queued AS MATERIALIZED (
+    SELECT asked.*, q.visible_at
+    FROM asked
+    CROSS JOIN LATERAL (
+        SELECT q.visible_at
+        FROM {schema}workflow_queue q
+        WHERE q.namespace = asked.namespace AND q.workflow = asked.workflow
+        LIMIT 1
+        FOR UPDATE SKIP LOCKED
+    ) q
+), held AS (
+    INSERT INTO {schema}workflow_claim AS c (workflow, token, held_until, state, waits_for, wake_at, attempts, error, finished_at)
+    SELECT
+        queued.workflow,
+        queued.token,
+        coalesce($5, now()),
+        queued.state,
+        CASE WHEN queued.waits_for IS NULL THEN '{}'
+            ELSE ARRAY(SELECT jsonb_array_elements_text(queued.waits_for::jsonb)) END,
+        queued.wake_at,
+        CASE WHEN queued.error IS NOT NULL THEN 1 ELSE 0 END,
+        queued.error,
+        CASE WHEN queued.state IN ('completed', 'failed') THEN coalesce($5, now()) END
+    FROM queued
+    ON CONFLICT (workflow) DO UPDATE SET
+        held_until = excluded.held_until,
+        open = false,
+        state = excluded.state,
+        waits_for = excluded.waits_for,
+        wake_at = excluded.wake_at,
+        attempts = CASE
+            WHEN excluded.error IS NOT NULL THEN c.attempts + 1
+            WHEN excluded.state = 'ready' THEN c.attempts
+            ELSE 0 END,
+        error = CASE WHEN excluded.state = 'ready' THEN c.error ELSE excluded.error END,
+        running = NULL,
+        finished_at = excluded.finished_at
+    WHERE c.token = excluded.token AND c.open
+    RETURNING c.workflow
+), result AS (
+    INSERT INTO {schema}workflow_checkpoint (workflow, step, value)
+    SELECT queued.workflow, ':result', queued.result::jsonb
+    FROM queued
+    JOIN held ON held.workflow = queued.workflow
+    WHERE queued.result IS NOT NULL
+    ON CONFLICT (workflow, step) DO NOTHING
+), moved AS (
+    INSERT INTO {schema}workflow_queue AS q (namespace, workflow, visible_at)
+    SELECT
+        queued.namespace,
+        queued.workflow,
+        CASE
+            WHEN queued.visible_at <> queued.receipt THEN least(queued.visible_at, coalesce($5, now()))
+            WHEN queued.state = 'ready' THEN coalesce($5, now())
+            ELSE queued.wake_at END
+    FROM queued
+    JOIN held ON held.workflow = queued.workflow
+    WHERE queued.visible_at <> queued.receipt OR queued.wake_at IS NOT NULL OR queued.state = 'ready'
+    ON CONFLICT (namespace, workflow) DO UPDATE SET visible_at = excluded.visible_at
+), answered AS (
+    DELETE FROM {schema}workflow_queue q
+    USING (
+        SELECT queued.namespace, queued.workflow
+        FROM queued
+        JOIN held ON held.workflow = queued.workflow
+        WHERE queued.visible_at = queued.receipt AND queued.wake_at IS NULL AND queued.state <> 'ready'
+          AND queued.place > 0 AND queued.place < 1000000
+    ) gone
+    WHERE q.namespace = gone.namespace AND q.workflow = gone.workflow
+)
+SELECT queued.place - 1 AS place, held.workflow IS NOT NULL AS held
+FROM queued
+LEFT JOIN held ON held.workflow = queued.workflow

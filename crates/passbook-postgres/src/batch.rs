@@ -1,0 +1,151 @@
+//! Natural batching: a lone request goes at once, and what comes while a statement is in flight goes together in the next.
+//!
+//! It is still an ordinary transaction, and a caller returns when its commit did. A batch that fails is asked again one by
+//! one, so that a bad request fails alone; a request whose workflow somebody else has locked is left out of its batch and
+//! asked alone, so that only that workflow waits.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use passbook::{Error, Result};
+use tokio::sync::oneshot;
+
+use crate::connection::Link;
+
+/// The most requests in one statement. Larger ones gain nothing more, hold their locks longer, and make the next wait.
+const MOST: usize = 128;
+/// The most statements of one kind in flight: while one waits for its commit, the next is made ready.
+const FLIGHTS: usize = 2;
+
+/// A kind of write that can be made for many at once.
+pub(crate) trait Request: Send + Sync + Sized + 'static {
+    /// What one caller is answered.
+    type Reply: Send + 'static;
+
+    /// Makes the writes of all in one statement and one commit. `None` for one that was left out and is to be made alone.
+    fn many(link: &Link, requests: &[&Self]) -> impl Future<Output = Result<Vec<Option<Self::Reply>>>> + Send;
+
+    /// Makes the write of one.
+    fn one(&self, link: &Link) -> impl Future<Output = Result<Self::Reply>> + Send;
+}
+
+/// Collects one kind of write.
+pub(crate) struct Batcher<R: Request>(Arc<Mutex<Waiting<R>>>);
+
+struct Waiting<R: Request> {
+    requests: VecDeque<Asked<R>>,
+    flying: usize,
+}
+
+struct Asked<R: Request> {
+    request: R,
+    tell: oneshot::Sender<Result<R::Reply>>,
+}
+
+impl<R: Request> Default for Batcher<R> {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Waiting {
+            requests: VecDeque::new(),
+            flying: 0,
+        })))
+    }
+}
+
+impl<R: Request> fmt::Debug for Batcher<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waiting = self.lock();
+        f.debug_struct("Batcher")
+            .field("waiting", &waiting.requests.len())
+            .field("flying", &waiting.flying)
+            .finish()
+    }
+}
+
+impl<R: Request> Batcher<R> {
+    fn lock(&self) -> MutexGuard<'_, Waiting<R>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes one write, together with others that are asked for meanwhile. Once asked, it is made even if this future is
+    /// dropped.
+    pub(crate) async fn ask(&self, link: &Arc<Link>, request: R) -> Result<R::Reply> {
+        if !link.batching {
+            return request.one(link).await;
+        }
+        let (tell, told) = oneshot::channel();
+        {
+            let mut waiting = self.lock();
+            waiting.requests.push_back(Asked { request, tell });
+            if waiting.flying < FLIGHTS {
+                waiting.flying += 1;
+                tokio::spawn(Flight(Self(self.0.clone())).fly(link.clone()));
+            }
+        }
+        told.await.unwrap_or_else(|_| {
+            Err(Error::unavailable(
+                "the runtime shuts down; whether the write happened is unknown",
+            ))
+        })
+    }
+}
+
+/// One statement after the other, until nothing waits.
+struct Flight<R: Request>(Batcher<R>);
+
+impl<R: Request> Drop for Flight<R> {
+    fn drop(&mut self) {
+        self.0.lock().flying -= 1;
+    }
+}
+
+impl<R: Request> Flight<R> {
+    async fn fly(self, link: Arc<Link>) {
+        // What is asked for in this very turn of the runtime goes along.
+        tokio::task::yield_now().await;
+        loop {
+            let batch: Vec<Asked<R>> = {
+                let mut waiting = self.0.lock();
+                let most = waiting.requests.len().min(MOST);
+                waiting.requests.drain(..most).collect()
+            };
+            match batch.len() {
+                0 => return,
+                1 => Self::alone(&link, batch).await,
+                _ => Self::together(&link, batch).await,
+            }
+        }
+    }
+
+    async fn together(link: &Arc<Link>, batch: Vec<Asked<R>>) {
+        let requests: Vec<&R> = batch.iter().map(|asked| &asked.request).collect();
+        match R::many(link, &requests).await {
+            Ok(replies) => {
+                let mut left_out = Vec::new();
+                for (asked, reply) in batch.into_iter().zip(replies) {
+                    match reply {
+                        Some(reply) => drop(asked.tell.send(Ok(reply))),
+                        None => left_out.push(asked),
+                    }
+                }
+                // Each may wait for a lock as long as its holder likes; nobody waits with it.
+                for asked in left_out {
+                    let link = link.clone();
+                    tokio::spawn(async move { Self::alone(&link, vec![asked]).await });
+                }
+            }
+            Err(error) => {
+                tracing::debug!(%error, requests = batch.len(), "a batch failed and is asked again one by one");
+                Self::alone(link, batch).await;
+            }
+        }
+    }
+
+    async fn alone(link: &Link, batch: Vec<Asked<R>>) {
+        for asked in batch {
+            let reply = asked.request.one(link).await;
+            // Nobody listens when the future that asked was dropped.
+            drop(asked.tell.send(reply));
+        }
+    }
+}
