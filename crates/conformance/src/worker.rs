@@ -10,7 +10,7 @@ use passbook::{Client, Durable, Ended, Life, Retry, Run, Scheduler, Shutdown, St
 use crate::bed::{Bed, KIND, Store};
 
 /// Runs the worker beside the test, and stops it gently when the test is through.
-async fn beside<S: Store, T>(worker: Worker<S>, test: impl Future<Output = T>) -> T {
+pub async fn beside<S: Store, T>(worker: Worker<S>, test: impl Future<Output = T>) -> T {
     let shutdown = Shutdown::new();
     let stop = shutdown.clone();
     let (end, value) = tokio::join!(worker.run(shutdown), async move {
