@@ -1,5 +1,6 @@
 -- Reads where one workflow stands, as the view `workflow_status` does for all, at the store's own time. Locks nothing. The
--- queue is searched by id alone only for a workflow whose kind no program has told.
+-- queue is searched by id alone only for a workflow whose kind no program has told: by one index look-up for each namespace,
+-- which are found one after the other in the same index.
 -- $1 workflow, $2 now
 SELECT
     $1 AS workflow,
@@ -28,8 +29,28 @@ LEFT JOIN LATERAL (
     SELECT q.namespace, q.visible_at FROM {schema}workflow_queue q
     WHERE q.namespace = kind.namespace AND q.workflow = $1
     UNION ALL
-    SELECT q.namespace, q.visible_at FROM {schema}workflow_queue q
-    WHERE kind.namespace IS NULL AND q.workflow = $1
+    SELECT q.namespace, q.visible_at
+    FROM (
+        WITH RECURSIVE known AS (
+            (SELECT q.namespace FROM {schema}workflow_queue q ORDER BY q.namespace LIMIT 1)
+            UNION ALL
+            SELECT next.namespace
+            FROM known
+            CROSS JOIN LATERAL (
+                SELECT q.namespace FROM {schema}workflow_queue q
+                WHERE q.namespace > known.namespace
+                ORDER BY q.namespace
+                LIMIT 1
+            ) next
+        )
+        SELECT known.namespace FROM known
+    ) known
+    CROSS JOIN LATERAL (
+        SELECT q.namespace, q.visible_at FROM {schema}workflow_queue q
+        WHERE q.namespace = known.namespace AND q.workflow = $1
+        LIMIT 1
+    ) q
+    WHERE kind.namespace IS NULL
     LIMIT 1
 ) queue ON true
 WHERE records.count > 0
