@@ -175,6 +175,11 @@ impl Durable for MemoryStore {
             acquired.next_due = state.next_due(request.namespaces, now);
         }
         for delivery in deliveries {
+            if state.check_kind(&delivery.namespace, &delivery.workflow).is_err() {
+                // Something was sent as to another kind before the start told which kind it is.
+                state.answer(&delivery, None, now);
+                continue;
+            }
             match state.claim(&delivery.workflow, now, shared.lease) {
                 Claimed::Granted(Granted {
                     claim,
