@@ -400,3 +400,56 @@ impl<S: Durable + Inspect> Inspect for FaultyDurable<S> {
         self.faults.through("finished", self.inner.finished(workflows)).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_fails_the_same_calls() {
+        let drawn = |seed| {
+            let faults = Faults::seeded(seed, 5);
+            let drawn: Vec<_> = (0..1_000).map(|_| faults.next()).collect();
+            assert_eq!(faults.calls(), 1_000);
+            drawn
+        };
+        assert_eq!(drawn(1), drawn(1));
+        assert_ne!(drawn(1), drawn(2));
+        let failures = |side| drawn(1).into_iter().filter(|drawn| *drawn == Some(side)).count();
+        for side in [Side::Before, Side::After] {
+            assert!(
+                (50..150).contains(&failures(side)),
+                "about every fifth fails, on either side alike"
+            );
+        }
+    }
+
+    #[test]
+    fn exactly_the_call_that_was_told_fails() {
+        let faults = Faults::at(1, Side::After);
+        assert_eq!(
+            [faults.next(), faults.next(), faults.next()],
+            [None, Some(Side::After), None]
+        );
+        faults.fail_at(1, Side::Before);
+        assert_eq!([faults.next(), faults.next()], [None, Some(Side::Before)]);
+        faults.fail_at(0, Side::Before);
+        faults.heal();
+        assert_eq!(faults.next(), None);
+    }
+
+    #[tokio::test]
+    async fn a_failure_after_the_call_has_happened_all_the_same() {
+        let (faults, store) = (Faults::none(), passbook::MemoryStore::new());
+        let failing = FaultyDurable::new(store.clone(), &faults);
+        let value = Value::encode("v").expect("a value");
+        for (key, side, happened) in [("a", Side::Before, false), ("b", Side::After, true)] {
+            faults.fail_at(0, side);
+            let failed = failing.arrive("kind", "w", key, &value).await.expect_err("an arrive");
+            assert!(failed.is_unavailable(), "{failed:?}");
+            let again = failing.arrive("kind", "w", key, &value).await.expect("an arrive");
+            assert_eq!(again.first, !happened, "{key}");
+        }
+        assert_eq!(faults.calls(), 4);
+    }
+}

@@ -8,6 +8,8 @@
 #![allow(clippy::missing_panics_doc)]
 // "A lease, and not a moment before": both sides are constants.
 #![allow(clippy::unchecked_time_subtraction)]
+// A sentence declares what it needs where it needs it.
+#![allow(clippy::items_after_statements)]
 
 pub mod bed;
 pub mod beside;

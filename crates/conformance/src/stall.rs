@@ -1,9 +1,13 @@
 //! What goes on beside an open transaction of the caller's. A store with one write lock for all keeps the others waiting,
 //! and so has none of these to show.
 
-use passbook::{Checkpointer, Durable, Enlist};
+use std::time::Duration;
 
-use crate::fixture::{EnlistFixture, KIND, acquired, completed, encode, idle, pass, settle, start, waiting};
+use passbook::{Begun, Checkpointer, Durable, Enlist};
+
+use crate::fixture::{
+    EnlistFixture, KIND, OTHER, acquired, claimed, completed, encode, idle, keys, pass, settle, start, waiting,
+};
 
 /// A transaction that holds one workflow keeps only that workflow waiting: others are started, sent to, taken and
 /// settled, in batches too.
@@ -66,4 +70,39 @@ pub async fn a_pass_that_ends_beside_an_open_arrival_is_woken(fixture: &impl Enl
     fixture.commit(open).await;
     ending.await.unwrap();
     assert_eq!(acquired(store, 10).await.len(), 1);
+}
+
+/// An effect that starts a workflow which somebody starts as another kind meanwhile is all there or not at all, with its
+/// record.
+pub async fn an_effect_that_starts_a_workflow_is_all_there_or_not_at_all(fixture: &impl EnlistFixture) {
+    let store = fixture.store();
+    let claim = claimed(store.checkpointer(), "parent").await;
+    let begun = store.checkpointer().begin(&claim, "ledger").await.expect("a begin");
+    let Begun::Open(mut open) = begun else {
+        panic!("nothing is recorded");
+    };
+    fixture.count(&mut open).await;
+    let child = store.start_in(&mut open, KIND, "child", &encode(&1)).await;
+    assert!(child.expect("a start").first);
+    let other = fixture.second().await;
+    let mut rival = tokio::spawn(async move { other.start(OTHER, "child", &encode(&2)).await });
+    // Gives the rival the time to win, if it can; it may as well wait for the transaction.
+    let won = tokio::time::timeout(Duration::from_millis(150), &mut rival).await;
+    let committed = store
+        .checkpointer()
+        .commit(open, &claim, "ledger", &encode(&1))
+        .await
+        .is_ok();
+    let rival = match won {
+        Ok(rival) => rival.unwrap(),
+        Err(_) => rival.await.unwrap(),
+    };
+    assert_ne!(rival.is_ok(), committed, "one of them wins");
+    assert_eq!(fixture.counted().await, u64::from(committed));
+    let recorded = keys(store.checkpointer(), "parent").await;
+    assert_eq!(
+        !recorded.is_empty(),
+        committed,
+        "the record is there with the effect: {recorded:?}"
+    );
 }

@@ -12,7 +12,7 @@ use passbook::{
 use crate::bed::{Bed, KIND, Store};
 
 /// Runs the worker beside the test, and stops it gently when the test is through.
-async fn beside<S: Store, T>(worker: Worker<S>, test: impl Future<Output = T>) -> T {
+pub async fn beside<S: Store, T>(worker: Worker<S>, test: impl Future<Output = T>) -> T {
     let shutdown = Shutdown::new();
     let stop = shutdown.clone();
     let (end, value) = tokio::join!(worker.run(shutdown), async move {

@@ -27,40 +27,59 @@ COMMENT ON COLUMN {schema}workflow_claim.running IS 'the step that was about to 
 ALTER TABLE {schema}workflow_claim SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 ALTER TABLE {schema}workflow_queue SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 
--- For a person with psql: what runs, when, what it waits for, why it failed.
-CREATE OR REPLACE VIEW {schema}workflow_status AS
+-- Where one workflow stands at a moment; no row for one that nobody has written of. The queue is searched by id alone only for a
+-- workflow whose kind no program has told.
+CREATE OR REPLACE FUNCTION {schema}workflow_stand(id text, moment timestamptz)
+RETURNS TABLE (
+    workflow text, namespace text, state text, waits_for text[], wake_at timestamptz, attempts integer, error text,
+    running text, records bigint, started_at timestamptz, finished_at timestamptz
+)
+LANGUAGE sql STABLE AS $$
 SELECT
-    known.workflow,
-    coalesce(input.namespace, known.namespace, '') AS namespace,
+    id,
+    coalesce(kind.namespace, queue.namespace, ''),
     CASE
         WHEN claim.state IN ('completed', 'failed', 'cancelled') THEN claim.state
-        WHEN claim.held_until > now() THEN 'running'
-        WHEN queue.visible_at <= now() THEN 'ready'
-        WHEN claim.state IN ('sleeping', 'waiting') THEN claim.state
+        WHEN claim.held_until > moment THEN 'running'
+        WHEN queue.visible_at <= moment THEN 'ready'
+        WHEN claim.waits_for <> '{}' THEN 'waiting'
+        WHEN claim.wake_at IS NOT NULL THEN 'sleeping'
         WHEN queue.visible_at IS NOT NULL THEN 'ready'
         ELSE 'waiting'
-    END AS state,
-    coalesce(claim.waits_for, '{}') AS waits_for,
+    END,
+    coalesce(claim.waits_for, '{}'),
     claim.wake_at,
-    coalesce(claim.attempts, 0) AS attempts,
+    coalesce(claim.attempts, 0),
     claim.error,
     claim.running,
-    (SELECT count(*) FROM {schema}workflow_checkpoint r WHERE r.workflow = known.workflow) AS records,
-    input.recorded_at AS started_at,
+    records.count,
+    input.recorded_at,
     claim.finished_at
+FROM (SELECT count(*) FROM {schema}workflow_checkpoint r WHERE r.workflow = id) AS records (count)
+LEFT JOIN {schema}workflow_checkpoint input ON input.workflow = id AND input.step = ':input'
+LEFT JOIN {schema}workflow_claim claim ON claim.workflow = id
+CROSS JOIN LATERAL (SELECT coalesce(input.namespace, claim.namespace) AS namespace) kind
+LEFT JOIN LATERAL (
+    SELECT q.namespace, q.visible_at FROM {schema}workflow_queue q
+    WHERE q.namespace = kind.namespace AND q.workflow = id
+    UNION ALL
+    SELECT q.namespace, q.visible_at FROM {schema}workflow_queue q
+    WHERE kind.namespace IS NULL AND q.workflow = id
+    LIMIT 1
+) queue ON true
+WHERE records.count > 0
+   OR queue.visible_at IS NOT NULL
+   OR claim.state IS NOT NULL
+   OR claim.open
+   OR claim.held_until > moment
+$$;
+
+-- For a person with psql: what runs, when, what it waits for, why it failed.
+CREATE OR REPLACE VIEW {schema}workflow_status AS
+SELECT stand.*
 FROM (
-    SELECT c.workflow, c.namespace
-    FROM {schema}workflow_claim c
-    WHERE c.state IS NOT NULL OR c.open OR c.held_until > now()
+    SELECT c.workflow FROM {schema}workflow_claim c
     UNION
-    SELECT q.workflow, q.namespace
-    FROM {schema}workflow_queue q
-    WHERE NOT EXISTS (
-        SELECT FROM {schema}workflow_claim c
-        WHERE c.workflow = q.workflow AND (c.state IS NOT NULL OR c.open OR c.held_until > now())
-    )
+    SELECT r.workflow FROM {schema}workflow_checkpoint r WHERE r.step = ':input'
 ) known
-LEFT JOIN {schema}workflow_checkpoint input ON input.workflow = known.workflow AND input.step = ':input'
-LEFT JOIN {schema}workflow_claim claim ON claim.workflow = known.workflow
-LEFT JOIN {schema}workflow_queue queue
-    ON queue.namespace = coalesce(input.namespace, known.namespace) AND queue.workflow = known.workflow;
+CROSS JOIN LATERAL {schema}workflow_stand(known.workflow, now()) AS stand;

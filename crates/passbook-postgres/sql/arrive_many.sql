@@ -17,13 +17,21 @@ WITH asked AS MATERIALIZED (
             SELECT i.namespace = free.namespace
             FROM {schema}workflow_checkpoint i
             WHERE i.workflow = free.workflow AND i.step = ':input'
-            LIMIT 1), true) AS of_kind
+            LIMIT 1), true) AS of_kind,
+        over.workflow IS NOT NULL AS over
     FROM free
+    LEFT JOIN LATERAL (
+        SELECT c.workflow
+        FROM {schema}workflow_claim c
+        WHERE c.workflow = free.workflow AND c.state IN ('completed', 'failed', 'cancelled')
+        LIMIT 1
+        FOR SHARE
+    ) over ON true
 ), queued AS (
     INSERT INTO {schema}workflow_queue AS q (namespace, workflow, visible_at)
     SELECT DISTINCT ON (known.workflow, known.namespace) known.namespace, known.workflow, coalesce($5, now())
     FROM known
-    WHERE known.of_kind
+    WHERE known.of_kind AND NOT known.over
     ORDER BY known.workflow, known.namespace
     ON CONFLICT (namespace, workflow)
         DO UPDATE SET visible_at = least(q.visible_at - interval '1 microsecond', excluded.visible_at)

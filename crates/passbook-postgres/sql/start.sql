@@ -1,6 +1,6 @@
 -- Records the input and makes the workflow ready; the first start fixes the kind. Takes the workflow's advisory lock, by which
--- batches know that it is spoken to, then locks the record of the input, then the queue row. A start that was not the first wakes only a workflow that is queued anyway, so it neither brings back one that
--- is over nor queues one of another kind. One record, one queue row.
+-- batches know that it is spoken to, then locks the record of the input, then the queue row. A start that was not the first
+-- changes nothing, so it neither brings back a workflow that is over nor queues one of another kind. One record, one queue row.
 -- $1 namespace, $2 workflow, $3 input, $4 now
 WITH locked AS MATERIALIZED (
     SELECT pg_advisory_xact_lock(hashtextextended('workflow:' || $2, 0))
@@ -15,9 +15,7 @@ WITH locked AS MATERIALIZED (
     INSERT INTO {schema}workflow_queue AS q (namespace, workflow, visible_at)
     SELECT $1, $2, coalesce($4, now())
     FROM recorded
-    WHERE coalesce(recorded.namespace, $1) = $1
-      AND (recorded.first
-        OR EXISTS (SELECT FROM {schema}workflow_queue o WHERE o.namespace = $1 AND o.workflow = $2))
+    WHERE recorded.first
     ON CONFLICT (namespace, workflow)
         DO UPDATE SET visible_at = least(q.visible_at - interval '1 microsecond', excluded.visible_at)
 )

@@ -21,12 +21,7 @@ WITH asked AS MATERIALIZED (
     SELECT free.namespace, free.workflow, coalesce($4, now())
     FROM free
     JOIN recorded ON recorded.workflow = free.workflow
-    WHERE coalesce(recorded.namespace, free.namespace) = free.namespace
-      AND CASE WHEN recorded.first THEN true ELSE (
-            SELECT true
-            FROM {schema}workflow_queue o
-            WHERE o.namespace = free.namespace AND o.workflow = free.workflow
-            LIMIT 1) END
+    WHERE recorded.first
     ORDER BY free.workflow
     ON CONFLICT (namespace, workflow)
         DO UPDATE SET visible_at = least(q.visible_at - interval '1 microsecond', excluded.visible_at)

@@ -21,11 +21,12 @@ impl Inspect for PostgresCheckpointer {
     }
 
     async fn list(&self, filter: &Filter) -> Result<Vec<Status>> {
+        let (page, now) = (limit(filter.limit.min(PAGE)), self.0.bound_now());
         let bind = |q: Asking| {
             let q = q
                 .bind(filter.namespace.as_deref())
                 .bind(filter.state.map(State::as_str));
-            q.bind(filter.after.as_deref()).bind(limit(filter.limit.min(PAGE)))
+            q.bind(filter.after.as_deref()).bind(page).bind(now)
         };
         let rows = self
             .0

@@ -3,11 +3,16 @@
 use std::time::Duration;
 
 use passbook::{Clock, Error, Result};
+use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use crate::connection::Link;
 use crate::error::Doing;
 use crate::{Postgres, PostgresCheckpointer, PostgresScheduler};
+
+/// A connection that lay idle for so long is asked for a sign of life before it is used: what stands between may have
+/// forgotten it.
+const IDLE: Duration = Duration::from_secs(5);
 
 /// How a database is used.
 ///
@@ -130,6 +135,16 @@ impl PostgresOptions {
         let pool = PgPoolOptions::new()
             .max_connections(self.connections)
             .acquire_timeout(self.patience)
+            // The driver would ask before every use, which makes two round trips of each statement.
+            .test_before_acquire(false)
+            .before_acquire(|connection, seen| {
+                Box::pin(async move {
+                    if seen.idle_for > IDLE {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
             .connect_with(connect)
             .await
             .doing(|| format!("connect to Postgres at {place}"))?;
