@@ -552,6 +552,9 @@ pub async fn no_arrival_is_left_unread(fixture: &impl Fixture) {
             settle(&handles[round % 2], &taken, &waiting(INBOX)).await;
         }
     }
-    join_all(senders).await.into_iter().for_each(|sent| sent.unwrap());
+    join_all(senders)
+        .await
+        .into_iter()
+        .for_each(|sent| sent.expect("what the test set up is there"));
     assert_eq!(seen, 1 + SENDERS * EACH);
 }

@@ -68,7 +68,7 @@ pub async fn of_concurrent_starts_as_two_kinds_one_kind_wins(fixture: &impl Fixt
         let mut first = Vec::new();
         let mut refused = Vec::new();
         for started in futures_util::future::join_all(starts).await {
-            match started.unwrap() {
+            match started.expect("what the test set up is there") {
                 (kind, Ok(recorded)) => {
                     assert_eq!(recorded.value, encode(kind));
                     first.extend(recorded.first.then_some(kind));

@@ -428,7 +428,7 @@ pub async fn no_wakeup_is_lost_to_an_answer_at_the_same_time(fixture: &impl Fixt
                 .await
                 .expect("an answer succeeds");
         }
-        waker.await.unwrap();
+        waker.await.expect("what the test set up is there");
         let again = one(one_handle.scheduler()).await;
         assert_eq!(again.workflow, workflow);
         done(one_handle.scheduler(), &again).await;
