@@ -312,7 +312,10 @@ pub async fn a_value_sent_before_the_start_brings_no_other_kind(fixture: &impl F
     let store = fixture.store();
     store.arrive(OTHER, "w", "x", &encode(&1)).await.expect("an arrive");
     start(store, "w").await;
-    assert!(acquired_of(store, &[OTHER], 10).await.is_empty(), "it is of another kind");
+    assert!(
+        acquired_of(store, &[OTHER], 10).await.is_empty(),
+        "it is of another kind"
+    );
     let taken = pass(store).await;
     assert_eq!((taken.0.attempts, taken.0.records.len()), (0, 2));
     settle(store, &taken, &completed()).await;

@@ -193,6 +193,11 @@ impl Durable for MemoryStore {
         Ok(self.shared().commit(|state, now| {
             let mut acquired = Acquired::default();
             for delivery in state.queue.take(request.namespaces, request.limit, now, *lease) {
+                if state.check_kind(&delivery.namespace, &delivery.workflow).is_err() {
+                    // Something was sent as to another kind before the start told which kind it is.
+                    state.queue.answer(&delivery, None, now);
+                    continue;
+                }
                 match state.acquire(&delivery, now, *lease) {
                     Claimed::Granted(Granted {
                         claim,
