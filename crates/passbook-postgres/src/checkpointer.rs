@@ -210,6 +210,10 @@ impl Checkpointer for PostgresCheckpointer {
         }
     }
 
+    async fn rollback(&self, transaction: Self::Transaction) -> Result<()> {
+        transaction.rollback().await.doing(|| "roll back a step".to_owned())
+    }
+
     async fn cancel(&self, workflow: &str) -> Result<bool> {
         crate::durable::cancel(&self.0, None, workflow).await
     }
