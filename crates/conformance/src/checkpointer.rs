@@ -291,7 +291,12 @@ pub async fn concurrent_appends_lose_nothing_and_come_in_order(fixture: &impl Fi
             break;
         }
     }
-    let written: Vec<Vec<String>> = writing.await.unwrap().into_iter().map(Result::unwrap).collect();
+    let written: Vec<Vec<String>> = writing
+        .await
+        .expect("what the test set up is there")
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
     assert!(written.iter().all(|keys| keys.is_sorted()), "{written:?}");
     let mut written: Vec<String> = written.into_iter().flatten().collect();
     written.sort();

@@ -62,7 +62,7 @@ pub async fn of_concurrent_claimers_exactly_one_is_granted(fixture: &impl Fixtur
         let granted: Vec<_> = join_all(claimers)
             .await
             .into_iter()
-            .filter_map(|claimed| match claimed.unwrap() {
+            .filter_map(|claimed| match claimed.expect("what the test set up is there") {
                 Claimed::Granted(granted) => Some(granted),
                 Claimed::Held => None,
                 Claimed::Over => panic!("it is not over"),
@@ -286,7 +286,7 @@ pub async fn nothing_is_recorded_behind_the_back_of_a_new_pass(fixture: &impl Fi
         claimed(other.checkpointer(), &workflow).await;
         let loaded = keys(other.checkpointer(), &workflow).await;
         assert_eq!(
-            writer.await.unwrap(),
+            writer.await.expect("what the test set up is there"),
             loaded,
             "what was recorded is what the new pass loaded"
         );

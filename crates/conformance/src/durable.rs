@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+pub use crate::naming::{a_bad_name_is_refused_with_nothing_written, names_go_through_as_they_are};
+
 use futures_util::future::join_all;
 use passbook::{Acquire, Checkpointer, Durable, INBOX, INPUT, Scheduler};
 
 use crate::fixture::{
-    Fixture, KIND, LEASE, MICRO, OTHER, acquired, acquired_of, bad_names, claimed, completed, encode, failed, granted,
-    idle, keys, kinds, life, life_in, now, odd_names, pass, records, settle, sleeping, start, started, waiting,
+    Fixture, KIND, LEASE, MICRO, OTHER, acquired, acquired_of, claimed, completed, encode, failed, idle, keys, kinds,
+    life, life_in, now, pass, records, settle, sleeping, start, started, waiting,
 };
 
 /// A started workflow is acquired once, with its input and everything that a pass needs to know.
@@ -465,53 +467,6 @@ pub async fn a_renewal_says_who_lost_and_hides_no_wakeup(fixture: &impl Fixture)
     assert_eq!(pass(store).await.0.claim.workflow, "woken");
 }
 
-/// Ids, kinds and keys are parameters on the whole way from start to result.
-pub async fn names_go_through_as_they_are(fixture: &impl Fixture) {
-    let store = fixture.store();
-    let names = odd_names();
-    for name in &names {
-        store.start(name, name, &encode(name)).await.expect("a start");
-        store.arrive(name, name, name, &encode(name)).await.expect("an arrive");
-    }
-    let asked: Vec<&str> = names.iter().map(String::as_str).collect();
-    let passes = acquired_of(store, &asked, 100).await;
-    assert_eq!(passes.len(), names.len());
-    for taken in &passes {
-        let name = &taken.1.workflow;
-        assert_eq!((&taken.1.namespace, &taken.0.claim.workflow), (name, name));
-        assert!(taken.0.records.iter().map(|record| &record.step).eq([INPUT, name]));
-        let waiting = waiting(name);
-        settle(store, taken, &waiting).await;
-    }
-    for name in &names {
-        assert!(store.cancel(name, name).await.expect("a cancel"));
-        assert!(store.reopen(name, name).await.expect("a reopen"));
-        assert_eq!(store.delete(name, name).await.expect("a delete"), 2);
-    }
-    assert!(acquired_of(store, &asked, 100).await.is_empty());
-}
-
-/// A name that no store keeps is refused and nothing is written.
-pub async fn a_bad_name_is_refused_with_nothing_written(fixture: &impl Fixture) {
-    let store = fixture.store();
-    let value = encode(&1);
-    for bad in bad_names() {
-        let bad = bad.as_str();
-        let refusals = [
-            store.start(KIND, bad, &value).await.expect_err("a start"),
-            store.arrive(KIND, bad, "a", &value).await.expect_err("an arrive"),
-            store.arrive(KIND, "w", bad, &value).await.expect_err("an arrive"),
-            store.deliver(KIND, bad, &value).await.expect_err("a deliver"),
-        ];
-        for refused in refusals {
-            assert!(refused.is_refused(), "{refused:?}");
-        }
-    }
-    idle(store).await;
-    assert_eq!(records(store.checkpointer(), "w").await, []);
-    granted(store.checkpointer(), "w").await;
-}
-
 /// Of arrivals and passes at once, no value is left unread: after the last arrival some pass sees them all.
 pub async fn no_arrival_is_left_unread(fixture: &impl Fixture) {
     const SENDERS: usize = 4;
@@ -552,6 +507,9 @@ pub async fn no_arrival_is_left_unread(fixture: &impl Fixture) {
             settle(&handles[round % 2], &taken, &waiting(INBOX)).await;
         }
     }
-    join_all(senders).await.into_iter().for_each(|sent| sent.unwrap());
+    join_all(senders)
+        .await
+        .into_iter()
+        .for_each(|sent| sent.expect("what the test set up is there"));
     assert_eq!(seen, 1 + SENDERS * EACH);
 }

@@ -232,8 +232,8 @@ pub async fn a_number_drawn_in_an_open_transaction_is_not_passed_over(fixture: &
     let read = keys(store.checkpointer(), "w").await;
     fixture.commit(open).await;
     match overtook {
-        Ok(delivered) => drop(delivered.unwrap().expect("a deliver")),
-        Err(_) => drop(second.await.unwrap().expect("a deliver")),
+        Ok(delivered) => drop(delivered.expect("what the test set up is there").expect("a deliver")),
+        Err(_) => drop(second.await.expect("what the test set up is there").expect("a deliver")),
     }
     let after = keys(store.checkpointer(), "w").await;
     assert_eq!(after.len(), 3);

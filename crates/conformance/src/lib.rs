@@ -21,6 +21,7 @@ pub mod faulty;
 pub mod fixture;
 pub mod fused;
 pub mod inspect;
+pub mod naming;
 pub mod pass;
 pub mod repairs;
 pub mod scheduler;

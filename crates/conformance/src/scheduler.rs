@@ -3,21 +3,23 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+pub use crate::naming::{names_are_queued_as_they_are, names_that_no_queue_keeps_are_refused};
+
 use futures_util::future::join_all;
 use passbook::{Delivery, Durable, Scheduler};
 
-use crate::fixture::{Fixture, KIND, LEASE, MICRO, OTHER, bad_names, kinds, now, odd_names};
+use crate::fixture::{Fixture, KIND, LEASE, MICRO, OTHER, kinds, now};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-async fn ready(store: &impl Scheduler, workflow: &str) {
+pub(crate) async fn ready(store: &impl Scheduler, workflow: &str) {
     store
         .make_ready(KIND, workflow)
         .await
         .expect("a workflow is made ready");
 }
 
-async fn take(store: &impl Scheduler, limit: usize) -> Vec<Delivery> {
+pub(crate) async fn take(store: &impl Scheduler, limit: usize) -> Vec<Delivery> {
     store.next_ready(&kinds(&[KIND]), limit).await.expect("a take succeeds")
 }
 
@@ -32,11 +34,11 @@ async fn none(store: &impl Scheduler) {
     assert_eq!(take(store, 10).await, []);
 }
 
-async fn due(store: &impl Scheduler) -> Option<Duration> {
+pub(crate) async fn due(store: &impl Scheduler) -> Option<Duration> {
     store.next_due(&kinds(&[KIND])).await.expect("a look succeeds")
 }
 
-async fn done(store: &impl Scheduler, delivery: &Delivery) {
+pub(crate) async fn done(store: &impl Scheduler, delivery: &Delivery) {
     store.done(delivery).await.expect("an answer succeeds");
 }
 
@@ -428,7 +430,7 @@ pub async fn no_wakeup_is_lost_to_an_answer_at_the_same_time(fixture: &impl Fixt
                 .await
                 .expect("an answer succeeds");
         }
-        waker.await.unwrap();
+        waker.await.expect("what the test set up is there");
         let again = one(one_handle.scheduler()).await;
         assert_eq!(again.workflow, workflow);
         done(one_handle.scheduler(), &again).await;
@@ -478,42 +480,4 @@ pub async fn a_fleet_may_prepare_at_once(fixture: &impl Fixture) {
         prepared.expect("a schema");
     }
     assert_eq!(one(fleet[0].scheduler()).await.workflow, "w");
-}
-
-/// Names of kinds and workflows are parameters: never parsed, never folded, never trimmed.
-pub async fn names_are_queued_as_they_are(fixture: &impl Fixture) {
-    let store = fixture.store().scheduler();
-    let names = odd_names();
-    for name in &names {
-        store.make_ready(name, "w").await.expect("it is made ready");
-        ready(store, name).await;
-    }
-    store
-        .make_ready(&names[names.len() - 1], &names[names.len() - 2])
-        .await
-        .expect("it is made ready");
-    let taken: HashSet<String> = take(store, 100)
-        .await
-        .into_iter()
-        .map(|delivery| delivery.workflow)
-        .collect();
-    assert_eq!(taken, names.iter().cloned().collect());
-    let mut of_kinds = store.next_ready(&names, 100).await.expect("a take succeeds");
-    assert_eq!(of_kinds.len(), names.len() + 1);
-    for delivery in of_kinds.drain(..) {
-        done(store, &delivery).await;
-    }
-    assert_eq!(store.next_due(&names).await.expect("a look succeeds"), None);
-}
-
-/// An empty name, one with a NUL and one over the limit are refused, and nothing is queued.
-pub async fn names_that_no_queue_keeps_are_refused(fixture: &impl Fixture) {
-    let store = fixture.store().scheduler();
-    for name in bad_names() {
-        for refused in [store.make_ready(KIND, &name).await, store.make_ready(&name, "w").await] {
-            let refused = refused.expect_err("it is refused");
-            assert!(refused.is_refused(), "{refused:?}");
-        }
-    }
-    assert_eq!(due(store).await, None);
 }

@@ -247,7 +247,7 @@ pub async fn many_passes_end_at_once(fixture: &impl Fixture) {
         })
     });
     for ended in futures_util::future::join_all(endings).await {
-        let (workflow, how) = ended.unwrap();
+        let (workflow, how) = ended.expect("what the test set up is there");
         let expected = [State::Completed, State::Sleeping, State::Waiting, State::Failed][how];
         assert_eq!(state(store, &workflow).await, expected);
     }

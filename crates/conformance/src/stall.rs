@@ -68,7 +68,7 @@ pub async fn a_pass_that_ends_beside_an_open_arrival_is_woken(fixture: &impl Enl
     assert!(recorded.expect("a record").first);
     idle(store).await;
     fixture.commit(open).await;
-    ending.await.unwrap();
+    ending.await.expect("what the test set up is there");
     assert_eq!(acquired(store, 10).await.len(), 1);
 }
 
@@ -94,8 +94,8 @@ pub async fn an_effect_that_starts_a_workflow_is_all_there_or_not_at_all(fixture
         .await
         .is_ok();
     let rival = match won {
-        Ok(rival) => rival.unwrap(),
-        Err(_) => rival.await.unwrap(),
+        Ok(rival) => rival.expect("what the test set up is there"),
+        Err(_) => rival.await.expect("what the test set up is there"),
     };
     assert_ne!(rival.is_ok(), committed, "one of them wins");
     assert_eq!(fixture.counted().await, u64::from(committed));

@@ -149,6 +149,7 @@ macro_rules! conformance_suite {
     };
     (@group fused $fixture:ty) => {
         $crate::conformance_suite!(@tests fused $fixture:
+            a_value_sent_before_the_start_brings_no_other_kind
             a_start_as_another_kind_is_refused
             a_value_for_another_kind_is_refused
             of_concurrent_starts_as_two_kinds_one_kind_wins

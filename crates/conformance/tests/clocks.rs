@@ -7,6 +7,7 @@ use std::time::Duration;
 use conformance::bed::Store;
 use conformance::server::schema;
 use conformance::worker::beside;
+use passbook::Scheduler as _;
 use passbook::{Client, Durable, Ended, Run, Timestamp, Worker, Workflow};
 use passbook_postgres::Postgres;
 use passbook_sqlite::Sqlite;
@@ -33,7 +34,6 @@ async fn sleeps<S: Store>(store: S) {
     let passes = Arc::new(AtomicU32::new(0));
     let worker = Worker::new(store.clone()).register(Sleeper(passes.clone()));
     let client = Client::new(store.clone());
-    use passbook::Scheduler as _;
     store.scheduler().prepare().await.expect("a schema");
     client.start::<Sleeper>("w", &()).await.expect("started");
     let ended = beside(worker, async { client.result::<Sleeper>("w").await.expect("a result") }).await;

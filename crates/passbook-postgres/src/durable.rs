@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use passbook::{
-    Acquire, Acquired, Claim, Delivery, Durable, Error, Life, Pass, Recorded, Renewed, Result, Scheduler as _,
-    Settlement, StoreTime, Timestamp, Value, check_name,
+    Acquire, Acquired, Checkpointer as _, Claim, Delivery, Durable, Error, Life, Pass, Recorded, Renewed, Result,
+    Scheduler as _, Settlement, StoreTime, Timestamp, Value, check_name,
 };
 use sqlx::Row as _;
 use sqlx::postgres::{PgPool, PgRow};
@@ -192,7 +192,7 @@ impl Durable for PostgresDurable {
 
 impl PostgresDurable {
     /// Loads the checkpoints of all passes, in one statement.
-    async fn load_all(&self, passes: &mut [(Pass, Delivery)]) -> Result<()> {
+    async fn load_all(&self, passes: &mut Vec<(Pass, Delivery)>) -> Result<()> {
         if passes.is_empty() {
             return Ok(());
         }
@@ -200,11 +200,28 @@ impl PostgresDurable {
         let workflows: Vec<&str> = passes.iter().map(|(pass, _)| pass.claim.workflow.as_str()).collect();
         let what = || format!("load {} workflows", workflows.len());
         let rows = link.ask(&link.statements.load, |q| q.bind(&workflows), what).await?;
-        let read = |row: &PgRow| Ok((row.try_get::<i64, _>("place")?, rows::record(row)?));
-        for (place, record) in rows::all(&rows, read, "load workflows")? {
-            if let Some((pass, _)) = usize::try_from(place).ok().and_then(|place| passes.get_mut(place)) {
+        let read = |row: &PgRow| {
+            let place = usize::try_from(row.try_get::<i64, _>("place")?).unwrap_or(usize::MAX);
+            Ok((
+                place,
+                row.try_get::<Option<String>, _>("namespace")?,
+                rows::record(row)?,
+            ))
+        };
+        let mut foreign = Vec::new();
+        for (place, namespace, record) in rows::all(&rows, read, "load workflows")? {
+            if let Some((pass, delivery)) = passes.get_mut(place) {
+                if namespace.is_some_and(|namespace| namespace != delivery.namespace) {
+                    foreign.push(place);
+                }
                 pass.records.push(record);
             }
+        }
+        // Something was sent as to another kind before the start told which kind it is. Its own queue row stands.
+        for place in foreign.into_iter().rev() {
+            let (pass, delivery) = passes.remove(place);
+            self.checkpointer.release(&pass.claim, &Settlement::HandedBack).await?;
+            self.scheduler.done(&delivery).await?;
         }
         Ok(())
     }

@@ -13,7 +13,165 @@ const STORES: [(&str, &str); 2] = [
 /// Statements that one store has and the other has not, as `(store, file, reason)`.
 ///
 /// A reader who knows one store finds the way in the other, so each exception says why it is one.
-const ONLY_IN: &[(&str, &str, &str)] = &[];
+const ONLY_IN: &[(&str, &str, &str)] = &[
+    (
+        "postgres",
+        "acquire.sql",
+        "taking and claiming are one statement; SQLite takes with `take.sql` and claims with `claim.sql` in one transaction",
+    ),
+    (
+        "postgres",
+        "arrive.sql",
+        "one statement; SQLite sends with `supply.sql` and `wake.sql` in one transaction",
+    ),
+    (
+        "postgres",
+        "arrive_many.sql",
+        "one statement for many callers; SQLite has one writer, who needs none",
+    ),
+    (
+        "postgres",
+        "begin.sql",
+        "reads fence and record before an effect; SQLite holds its lock and asks `enlisted.sql`",
+    ),
+    (
+        "postgres",
+        "claim_state.sql",
+        "tells held from over after a refused claim, as `state.sql` does on SQLite",
+    ),
+    (
+        "postgres",
+        "deliver.sql",
+        "one statement; SQLite files with `append.sql` and `wake.sql` in one transaction",
+    ),
+    (
+        "postgres",
+        "look_up.sql",
+        "reads one record after a rollback; SQLite needs no second look under its lock",
+    ),
+    (
+        "postgres",
+        "next_ready.sql",
+        "takes by a lock on each row; SQLite reads `due.sql` and takes with `take.sql`",
+    ),
+    (
+        "postgres",
+        "now.sql",
+        "the server has a clock; SQLite's is the machine's",
+    ),
+    (
+        "postgres",
+        "record_many.sql",
+        "one statement for many callers; SQLite has one writer, who needs none",
+    ),
+    (
+        "postgres",
+        "settle.sql",
+        "one statement; SQLite ends a pass with `release.sql` and `done.sql` or `wake_at.sql` in one transaction",
+    ),
+    (
+        "postgres",
+        "settle_many.sql",
+        "one statement for many callers; SQLite has one writer, who needs none",
+    ),
+    (
+        "postgres",
+        "start.sql",
+        "one statement; SQLite starts with `supply.sql`, `kind.sql` and `make_ready.sql` in one transaction",
+    ),
+    (
+        "postgres",
+        "start_many.sql",
+        "one statement for many callers; SQLite has one writer, who needs none",
+    ),
+    (
+        "postgres",
+        "status.sql",
+        "asks the function of the schema; SQLite has none, and `list.sql` serves for one workflow too",
+    ),
+    (
+        "sqlite",
+        "applied.sql",
+        "notes a migration; Postgres notes it in the migration's own text",
+    ),
+    (
+        "sqlite",
+        "draw.sql",
+        "draws a number from a table; Postgres has sequences",
+    ),
+    (
+        "sqlite",
+        "due.sql",
+        "reads what may be taken; part of `acquire.sql` and `next_ready.sql` on Postgres",
+    ),
+    (
+        "sqlite",
+        "enlist.sql",
+        "a statement that fails undoes itself on Postgres; on SQLite a savepoint spans the statements of one call",
+    ),
+    (
+        "sqlite",
+        "enlisted.sql",
+        "a statement that fails undoes itself on Postgres; on SQLite a savepoint spans the statements of one call",
+    ),
+    (
+        "sqlite",
+        "forget.sql",
+        "the half of `fence.sql`, which serves for both on Postgres",
+    ),
+    ("sqlite", "hurry.sql", "part of `done.sql` and `settle.sql` on Postgres"),
+    (
+        "sqlite",
+        "kind.sql",
+        "reads the kind of a workflow; part of `start.sql` and `arrive.sql` on Postgres",
+    ),
+    (
+        "sqlite",
+        "mark.sql",
+        "a savepoint shows whether an effect ended the transaction; on Postgres the driver knows",
+    ),
+    (
+        "sqlite",
+        "prolong.sql",
+        "gives waiting time back after a long effect; on Postgres effects hold nobody up",
+    ),
+    (
+        "sqlite",
+        "receipt.sql",
+        "reads a queue row under the file's lock; part of `settle.sql` on Postgres",
+    ),
+    (
+        "sqlite",
+        "release.sql",
+        "the half of `settle.sql`, which serves for both on Postgres",
+    ),
+    ("sqlite", "state.sql", "`claim_state.sql` on Postgres"),
+    (
+        "sqlite",
+        "take.sql",
+        "part of `acquire.sql` and `next_ready.sql` on Postgres",
+    ),
+    (
+        "sqlite",
+        "unmark.sql",
+        "a savepoint shows whether an effect ended the transaction; on Postgres the driver knows",
+    ),
+    (
+        "sqlite",
+        "version.sql",
+        "reads the version of the schema; on Postgres the name of the schema stands in it, beside the migration",
+    ),
+    (
+        "sqlite",
+        "wake.sql",
+        "part of `arrive.sql` and `deliver.sql` on Postgres",
+    ),
+    (
+        "sqlite",
+        "withdraw.sql",
+        "a statement that fails undoes itself on Postgres; on SQLite a savepoint spans the statements of one call",
+    ),
+];
 
 /// A head comment, and one statement in a file under `sql/`. Migrations may hold several.
 pub(super) fn check(source: &Source) -> Complaints {
