@@ -12,8 +12,8 @@ fn every_sentence_is_in_a_suite() {
     // Some need a store of another make than the suites give, and are run from a file of their own.
     let tests = fs::read_dir(source.with_file_name("tests")).unwrap();
     runners.extend(tests.map(|file| file.unwrap().path()).filter(|path| path.is_file()));
-    let texts: Vec<String> = runners.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
-    let listed: HashSet<&str> = texts
+    let suites: Vec<String> = runners.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let listed: HashSet<&str> = suites
         .iter()
         .flat_map(|text| text.split(|at: char| !at.is_alphanumeric() && at != '_'))
         .collect();
