@@ -167,6 +167,21 @@ pub async fn a_wakeup_taken_while_a_pass_runs_is_not_lost(fixture: &impl Fixture
     assert_eq!(pass(store).await.0.records.len(), 2);
 }
 
+/// Nor is it lost when everything happens in one moment of the clock: the receipts of two takes differ all the same.
+pub async fn a_wakeup_taken_in_the_same_moment_is_not_lost(fixture: &impl Fixture) {
+    let store = fixture.store();
+    let taken = started(store, "w").await;
+    store
+        .arrive(KIND, "w", "approved", &encode(&1))
+        .await
+        .expect("an arrive");
+    idle(store).await;
+    settle(store, &taken, &waiting("approved")).await;
+    // The wakeup is due now, or when the lease of the take that met the held workflow is over.
+    fixture.clock().advance(LEASE);
+    assert_eq!(pass(store).await.0.records.len(), 2);
+}
+
 /// A workflow that somebody holds stays hidden until its lease is over, and is found then.
 pub async fn a_held_workflow_stays_hidden(fixture: &impl Fixture) {
     let store = fixture.store();

@@ -112,6 +112,7 @@ macro_rules! conformance_suite {
             a_value_before_the_start_is_there_after_it
             an_arrival_mid_pass_leaves_the_workflow_ready
             a_wakeup_taken_while_a_pass_runs_is_not_lost
+            a_wakeup_taken_in_the_same_moment_is_not_lost
             a_held_workflow_stays_hidden
             a_value_for_a_workflow_that_is_over_is_kept
             a_cancelled_workflow_runs_no_more
