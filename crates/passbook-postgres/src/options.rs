@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use passbook::{Clock, Error, Result};
-use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, PgConnection};
 
