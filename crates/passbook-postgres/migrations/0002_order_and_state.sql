@@ -22,8 +22,8 @@ COMMENT ON COLUMN {schema}workflow_claim.state IS 'as last settled: ready, sleep
 COMMENT ON COLUMN {schema}workflow_claim.open IS 'a claim was granted and not settled since';
 COMMENT ON COLUMN {schema}workflow_claim.running IS 'the step that was about to run, on a pass after a failed one';
 
-ALTER TABLE {schema}workflow_queue ADD COLUMN IF NOT EXISTS taken smallint NOT NULL DEFAULT 0;
-COMMENT ON COLUMN {schema}workflow_queue.taken IS 'how often it was taken, modulo 1,000; keeps the receipts of a row apart';
+ALTER TABLE {schema}workflow_queue ADD COLUMN IF NOT EXISTS receipt timestamptz;
+COMMENT ON COLUMN {schema}workflow_queue.receipt IS 'the visible_at under which it was last taken; no two are equal';
 
 -- Both tables are updated far more often than they grow: room in the page keeps an update of a claim off its index, and
 -- dead rows are cleared away before they slow the taking down. Pages are kept when they are empty: giving them back takes a

@@ -35,8 +35,12 @@ WITH share AS MATERIALIZED (
     FROM due
     ON CONFLICT (namespace, workflow) DO UPDATE SET
         -- No receipt of a row comes twice, even when a test's clock stands still.
-        visible_at = excluded.visible_at + q.taken * interval '1 microsecond',
-        taken = (q.taken + 1) % 1000
+        visible_at = CASE
+            WHEN q.receipt >= excluded.visible_at AND q.receipt < excluded.visible_at + interval '1 millisecond'
+            THEN q.receipt + interval '1 microsecond' ELSE excluded.visible_at END,
+        receipt = CASE
+            WHEN q.receipt >= excluded.visible_at AND q.receipt < excluded.visible_at + interval '1 millisecond'
+            THEN q.receipt + interval '1 microsecond' ELSE excluded.visible_at END
     RETURNING q.namespace, q.workflow, q.visible_at
 ), granted AS (
     INSERT INTO {schema}workflow_claim AS held (workflow, token, held_until, open, namespace)
