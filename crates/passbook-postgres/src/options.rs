@@ -119,6 +119,7 @@ impl PostgresOptions {
         if url.contains("statement-cache-capacity=0") {
             self.pooler = true;
         }
+        self.check()?;
         if self.connections == 0 {
             return Err(Error::invalid(
                 "a Postgres store with no connections cannot work; give it one or more",
