@@ -306,3 +306,19 @@ pub async fn a_bad_name_of_a_kind_is_refused_with_nothing_written(fixture: &impl
     assert_eq!(records(store.checkpointer(), "w").await, []);
     assert_eq!(store.status("w").await.expect("a status"), None);
 }
+
+/// A value that was sent as to another kind before the start is not run by that kind: the start told which kind it is.
+pub async fn a_value_sent_before_the_start_brings_no_other_kind(fixture: &impl Fixture) {
+    let store = fixture.store();
+    store.arrive(OTHER, "w", "x", &encode(&1)).await.expect("an arrive");
+    start(store, "w").await;
+    assert!(
+        acquired_of(store, &[OTHER], 10).await.is_empty(),
+        "it is of another kind"
+    );
+    let taken = pass(store).await;
+    assert_eq!((taken.0.attempts, taken.0.records.len()), (0, 2));
+    settle(store, &taken, &completed()).await;
+    assert!(acquired_of(store, &[OTHER], 10).await.is_empty());
+    queue_is_empty(store).await;
+}

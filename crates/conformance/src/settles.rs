@@ -1,10 +1,11 @@
 //! The end of a pass.
 
-use passbook::{Acquire, Checkpointer, Claimed, Durable, INPUT, Inspect, RESULT, Scheduler, Settlement, State};
+use futures_util::future::join_all;
+use passbook::{Acquire, Checkpointer, Claimed, Durable, INBOX, INPUT, Inspect, RESULT, Scheduler, Settlement, State};
 
 use crate::fixture::{
     Fixture, KIND, LEASE, MICRO, acquired, completed, encode, failed, idle, keys, kinds, now, pass, records, settle,
-    sleeping, started, state, status, waiting,
+    sleeping, start, started, state, status, waiting,
 };
 
 async fn queue_is_empty(store: &impl Durable) {
@@ -253,4 +254,51 @@ pub async fn many_passes_end_at_once(fixture: &impl Fixture) {
     }
     fixture.clock().advance(LEASE * 2);
     assert_eq!(acquired(store, PASSES).await.len(), PASSES / 4);
+}
+
+/// Of arrivals and passes at once, no value is left unread: after the last arrival some pass sees them all.
+pub async fn no_arrival_is_left_unread(fixture: &impl Fixture) {
+    const SENDERS: usize = 4;
+    const EACH: usize = 15;
+    let handles = [fixture.store().clone(), fixture.second().await];
+    start(&handles[0], "w").await;
+    let senders: Vec<_> = (0..SENDERS)
+        .map(|sender| {
+            let store = handles[sender % 2].clone();
+            tokio::spawn(async move {
+                for at in 0..EACH {
+                    if sender % 2 == 0 {
+                        store
+                            .deliver(KIND, "w", &encode(&(sender, at)))
+                            .await
+                            .expect("a deliver");
+                    } else {
+                        let key = format!("{sender}-{at}");
+                        store.arrive(KIND, "w", &key, &encode(&at)).await.expect("an arrive");
+                    }
+                }
+            })
+        })
+        .collect();
+    let mut seen = 0;
+    let mut round = 0;
+    loop {
+        let finished = senders.iter().all(tokio::task::JoinHandle::is_finished);
+        round += 1;
+        let passes = acquired(&handles[round % 2], 5).await;
+        assert!(passes.len() <= 1, "{passes:?}");
+        if passes.is_empty() && finished {
+            break;
+        }
+        for taken in passes {
+            assert!(taken.0.records.len() >= seen, "a pass saw less than the one before");
+            seen = taken.0.records.len();
+            settle(&handles[round % 2], &taken, &waiting(INBOX)).await;
+        }
+    }
+    join_all(senders)
+        .await
+        .into_iter()
+        .for_each(|sent| sent.expect("what the test set up is there"));
+    assert_eq!(seen, 1 + SENDERS * EACH);
 }

@@ -112,6 +112,7 @@ macro_rules! conformance_suite {
             a_value_before_the_start_is_there_after_it
             an_arrival_mid_pass_leaves_the_workflow_ready
             a_wakeup_taken_while_a_pass_runs_is_not_lost
+            a_wakeup_taken_in_the_same_moment_is_not_lost
             a_held_workflow_stays_hidden
             a_value_for_a_workflow_that_is_over_is_kept
             a_cancelled_workflow_runs_no_more
@@ -149,6 +150,7 @@ macro_rules! conformance_suite {
     };
     (@group fused $fixture:ty) => {
         $crate::conformance_suite!(@tests fused $fixture:
+            a_value_sent_before_the_start_brings_no_other_kind
             a_start_as_another_kind_is_refused
             a_value_for_another_kind_is_refused
             of_concurrent_starts_as_two_kinds_one_kind_wins

@@ -7,8 +7,7 @@ use std::time::Duration;
 use conformance::bed::Store;
 use conformance::server::schema;
 use conformance::worker::beside;
-use passbook::Scheduler as _;
-use passbook::{Client, Durable, Ended, Run, Timestamp, Worker, Workflow};
+use passbook::{Client, Durable, Ended, Run, Scheduler as _, Timestamp, Worker, Workflow};
 use passbook_postgres::Postgres;
 use passbook_sqlite::Sqlite;
 

@@ -22,13 +22,17 @@ COMMENT ON COLUMN {schema}workflow_claim.state IS 'as last settled: ready, sleep
 COMMENT ON COLUMN {schema}workflow_claim.open IS 'a claim was granted and not settled since';
 COMMENT ON COLUMN {schema}workflow_claim.running IS 'the step that was about to run, on a pass after a failed one';
 
+ALTER TABLE {schema}workflow_queue ADD COLUMN IF NOT EXISTS receipt timestamptz;
+COMMENT ON COLUMN {schema}workflow_queue.receipt IS 'the visible_at under which it was last taken; no two are equal';
+
 -- Both tables are updated far more often than they grow: room in the page keeps an update of a claim off its index, and
--- dead rows are cleared away before they slow the taking down.
-ALTER TABLE {schema}workflow_claim SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
-ALTER TABLE {schema}workflow_queue SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
+-- dead rows are cleared away before they slow the taking down. Pages are kept when they are empty: giving them back takes a
+-- lock that stops everybody, and a table of no pages is planned for as one that is read from end to end.
+ALTER TABLE {schema}workflow_claim SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000, vacuum_truncate = false);
+ALTER TABLE {schema}workflow_queue SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000, vacuum_truncate = false);
 
 -- Where one workflow stands at a moment; no row for one that nobody has written of. The queue is searched by id alone only for a
--- workflow whose kind no program has told.
+-- workflow whose kind no program has told: by one index look-up for each namespace, which are found in the same index.
 CREATE OR REPLACE FUNCTION {schema}workflow_stand(id text, moment timestamptz)
 RETURNS TABLE (
     workflow text, namespace text, state text, waits_for text[], wake_at timestamptz, attempts integer, error text,
@@ -63,8 +67,28 @@ LEFT JOIN LATERAL (
     SELECT q.namespace, q.visible_at FROM {schema}workflow_queue q
     WHERE q.namespace = kind.namespace AND q.workflow = id
     UNION ALL
-    SELECT q.namespace, q.visible_at FROM {schema}workflow_queue q
-    WHERE kind.namespace IS NULL AND q.workflow = id
+    SELECT q.namespace, q.visible_at
+    FROM (
+        WITH RECURSIVE known AS (
+            (SELECT q.namespace FROM {schema}workflow_queue q ORDER BY q.namespace LIMIT 1)
+            UNION ALL
+            SELECT next.namespace
+            FROM known
+            CROSS JOIN LATERAL (
+                SELECT q.namespace FROM {schema}workflow_queue q
+                WHERE q.namespace > known.namespace
+                ORDER BY q.namespace
+                LIMIT 1
+            ) next
+        )
+        SELECT known.namespace FROM known
+    ) known
+    CROSS JOIN LATERAL (
+        SELECT q.namespace, q.visible_at FROM {schema}workflow_queue q
+        WHERE q.namespace = known.namespace AND q.workflow = id
+        LIMIT 1
+    ) q
+    WHERE kind.namespace IS NULL
     LIMIT 1
 ) queue ON true
 WHERE records.count > 0

@@ -33,7 +33,14 @@ WITH share AS MATERIALIZED (
     INSERT INTO {schema}workflow_queue AS q (namespace, workflow, visible_at)
     SELECT due.namespace, due.workflow, coalesce($3, now()) + $4::interval
     FROM due
-    ON CONFLICT (namespace, workflow) DO UPDATE SET visible_at = excluded.visible_at
+    ON CONFLICT (namespace, workflow) DO UPDATE SET
+        -- No receipt of a row comes twice, even when a test's clock stands still.
+        visible_at = CASE
+            WHEN q.receipt >= excluded.visible_at AND q.receipt < excluded.visible_at + interval '1 millisecond'
+            THEN q.receipt + interval '1 microsecond' ELSE excluded.visible_at END,
+        receipt = CASE
+            WHEN q.receipt >= excluded.visible_at AND q.receipt < excluded.visible_at + interval '1 millisecond'
+            THEN q.receipt + interval '1 microsecond' ELSE excluded.visible_at END
     RETURNING q.namespace, q.workflow, q.visible_at
 ), granted AS (
     INSERT INTO {schema}workflow_claim AS held (workflow, token, held_until, open, namespace)

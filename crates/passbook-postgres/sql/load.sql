@@ -2,10 +2,10 @@
 -- would read the snapshot from before the row lock and miss what the last holder was just committing. Locks nothing. The
 -- look-up stands in a subquery of its own so that the index is used whatever the statistics say.
 -- $1 workflows
-SELECT w.place - 1 AS place, r.step, r.value::text AS value, r.seq, r.recorded_at
+SELECT w.place - 1 AS place, r.step, r.value::text AS value, r.seq, r.recorded_at, r.namespace
 FROM unnest($1::text[]) WITH ORDINALITY AS w (workflow, place)
 CROSS JOIN LATERAL (
-    SELECT c.step, c.value, c.seq, c.recorded_at
+    SELECT c.step, c.value, c.seq, c.recorded_at, c.namespace
     FROM {schema}workflow_checkpoint c
     WHERE c.workflow = w.workflow
     ORDER BY c.seq

@@ -11,8 +11,8 @@ use sqlx::{PgConnection, Row, Transaction};
 
 use crate::PostgresOptions;
 use crate::batch::Request as _;
-use crate::connection::{Asking, Link};
-use crate::error::Doing;
+use crate::connection::{Asking, COLLISIONS, Link};
+use crate::error::{Doing, is_collision};
 use crate::requests::{Recording, Settling};
 use crate::rows;
 use crate::statements::safe;
@@ -48,24 +48,31 @@ impl PostgresCheckpointer {
     /// Deletes in two statements of one transaction: the second must see what the last holder committed before the fence was
     /// raised by the first.
     pub(crate) async fn delete(&self, namespace: Option<&str>, workflow: &str) -> Result<u64> {
-        let what = || format!("delete workflow `{workflow}`");
+        let mut collided = 0;
+        loop {
+            match self.try_delete(namespace, workflow).await {
+                Err(error) if is_collision(&error) && collided < COLLISIONS => collided += 1,
+                deleted => return deleted.doing(|| format!("delete workflow `{workflow}`")),
+            }
+        }
+    }
+
+    async fn try_delete(&self, namespace: Option<&str>, workflow: &str) -> sqlx::Result<u64> {
         let persistent = self.0.persistent();
-        let mut transaction = self.0.pool.begin().await.doing(what)?;
+        let mut transaction = self.0.pool.begin().await?;
         sqlx::query(safe(&self.0.statements.fence))
             .bind(namespace)
             .bind(workflow)
             .bind(self.0.bound_now())
             .persistent(persistent)
             .execute(&mut *transaction)
-            .await
-            .doing(what)?;
+            .await?;
         let removed = sqlx::query(safe(&self.0.statements.discard))
             .bind(workflow)
             .persistent(persistent)
             .execute(&mut *transaction)
-            .await
-            .doing(what)?;
-        transaction.commit().await.doing(what)?;
+            .await?;
+        transaction.commit().await?;
         Ok(removed.rows_affected())
     }
 }
@@ -201,6 +208,10 @@ impl Checkpointer for PostgresCheckpointer {
                 claim.workflow
             ))),
         }
+    }
+
+    async fn rollback(&self, transaction: Self::Transaction) -> Result<()> {
+        transaction.rollback().await.doing(|| "roll back a step".to_owned())
     }
 
     async fn cancel(&self, workflow: &str) -> Result<bool> {

@@ -23,7 +23,7 @@ pub(crate) type Asking = Query<'static, Postgres, PgArguments>;
 
 /// How often a statement that collided with another is sent again. Rows are locked in one order everywhere, so a collision is
 /// with somebody else's transaction, and soon over.
-const COLLISIONS: u32 = 5;
+pub(crate) const COLLISIONS: u32 = 5;
 
 /// What the halves of a store need to speak to the server.
 #[derive(Debug)]

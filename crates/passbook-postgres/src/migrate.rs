@@ -56,12 +56,14 @@ pub(crate) async fn migrate(link: &Link) -> Result<()> {
         Some(schema) => format!("migrate schema `{schema}`"),
         None => "migrate the schema".to_owned(),
     };
-    let mut connection = link.pool.acquire().await.doing(what)?;
-    // Most boots find it done, and need no lock to see that.
-    if version(&mut connection, link).await? == LATEST {
+    // Most boots find it done, and need no lock to see that. In a transaction all the same: behind a pooler, parsing and
+    // binding reach the same server only within one.
+    let mut look = link.pool.begin().await.doing(what)?;
+    let found = version(&mut look, link).await?;
+    look.rollback().await.doing(what)?;
+    if found == LATEST {
         return Ok(());
     }
-    drop(connection);
 
     let mut transaction = link.pool.begin().await.doing(what)?;
     let schema_sql = schema.map(|schema| format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\""));

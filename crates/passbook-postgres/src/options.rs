@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use passbook::{Clock, Error, Result};
-use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{Connection as _, PgConnection};
 
 use crate::connection::Link;
 use crate::error::Doing;
@@ -119,6 +119,7 @@ impl PostgresOptions {
         if url.contains("statement-cache-capacity=0") {
             self.pooler = true;
         }
+        self.check()?;
         if self.connections == 0 {
             return Err(Error::invalid(
                 "a Postgres store with no connections cannot work; give it one or more",
@@ -132,6 +133,14 @@ impl PostgresOptions {
             connect = connect.statement_cache_capacity(0);
         }
         let place = format!("{}:{}", connect.get_host(), connect.get_port());
+        let what = || format!("connect to Postgres at {place}");
+        // A pool would ask for as long as its patience lasts; a person who has mistyped wants to know now.
+        PgConnection::connect_with(&connect)
+            .await
+            .doing(what)?
+            .close()
+            .await
+            .doing(what)?;
         let pool = PgPoolOptions::new()
             .max_connections(self.connections)
             .acquire_timeout(self.patience)
@@ -147,7 +156,7 @@ impl PostgresOptions {
             })
             .connect_with(connect)
             .await
-            .doing(|| format!("connect to Postgres at {place}"))?;
+            .doing(what)?;
         let checkpointer = PostgresCheckpointer::new(pool.clone(), &self)?;
         let scheduler = PostgresScheduler::new(pool, &self)?;
         let store = Postgres::new(checkpointer, scheduler)?;

@@ -154,6 +154,14 @@ impl Durable for SqliteDurable {
         let deliveries = scheduler::take(&mut transaction, request.namespaces, request.limit, now, lease).await?;
         let taken = deliveries.len();
         for delivery in deliveries {
+            match enlist::check_kind(&mut transaction, &delivery.namespace, &delivery.workflow).await {
+                // Something was sent as to another kind before the start told which kind it is.
+                Err(error) if error.is_wrong_kind() => {
+                    scheduler::done(&mut transaction, &delivery, now).await?;
+                    continue;
+                }
+                known => known?,
+            }
             let kind = Some(delivery.namespace.as_str());
             match checkpointer::claim(&mut transaction, &delivery.workflow, kind, now, lease).await? {
                 Claimed::Granted(Granted {

@@ -148,6 +148,13 @@ pub trait Checkpointer: Clone + Send + Sync + 'static {
         value: &Value,
     ) -> impl Future<Output = Result<Recorded>> + Send;
 
+    /// Gives up a transaction whose effect has failed; nothing of it remains. An unavailable store says so here: then it was
+    /// not the effect that failed, and the pass is not counted as an attempt.
+    fn rollback(&self, transaction: Self::Transaction) -> impl Future<Output = Result<()>> + Send {
+        drop(transaction);
+        async { Ok(()) }
+    }
+
     /// Marks the workflow cancelled and raises the fence: a running pass loses its claim, later claims find it over.
     /// False when it was already completed, failed or cancelled, or never seen at all: then nothing changes.
     fn cancel(&self, workflow: &str) -> impl Future<Output = Result<bool>> + Send;

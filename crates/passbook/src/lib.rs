@@ -113,7 +113,7 @@ pub use client::{Client, Ended, Kind, Sent};
 pub use durable::{Acquire, Acquired, Durable, Enlist, Pass, Renewed, Settlement, Tx, check_name};
 pub use error::{Error, Result};
 pub use inspect::{Filter, Finished, Inspect, State, Status};
-pub use memory::{MemoryCheckpointer, MemoryScheduler, MemoryStore, MemoryTransaction, MemoryTx};
+pub use memory::{MemoryCheckpointer, MemoryOptions, MemoryScheduler, MemoryStore, MemoryTransaction, MemoryTx};
 pub use pass::{Failure, Outcome, resume};
 pub use retry::Retry;
 pub use run::{Awaiting, AwaitingWithin, Batch, Cursor, Limited, Retrying, Run, TimedOut};

@@ -26,6 +26,10 @@ use workflow::{APPROVAL_LIMIT, APPROVED_BY, Order, Payout, Receipt};
 /// The command that approves, as a person types it.
 const APPROVE: &str = "cargo run --quiet --example payout -- approve";
 
+/// After a kill, whoever is next takes over when the lease of the killed one is over. Short, so that nobody has to wait long
+/// here; a real worker keeps the 30 s that are there unless told otherwise, and rides out a slow minute.
+const LEASE: Duration = Duration::from_secs(2);
+
 #[derive(Parser)]
 #[command(about = "Pays orders, durably. Kill it anywhere and run it again: it goes on.")]
 struct Arguments {
@@ -74,14 +78,19 @@ async fn run(arguments: &Arguments) -> Result<bool> {
     })?;
     match &arguments.database {
         Some(url) if url.starts_with("postgres:") || url.starts_with("postgresql:") => {
-            go(arguments, Postgres::connect(url).await?, url).await
+            go(arguments, Postgres::options().lease(LEASE).connect(url).await?, url).await
         }
         Some(other) => Err(Error::invalid(format!(
             "the database `{other}` is no Postgres URL; give one like postgres://localhost/shop, or leave it out for a SQLite file"
         ))),
         None => {
             let file = arguments.folder.join("payout.db");
-            go(arguments, Sqlite::open(&file).await?, &file.display().to_string()).await
+            go(
+                arguments,
+                Sqlite::options().lease(LEASE).open(&file).await?,
+                &file.display().to_string(),
+            )
+            .await
         }
     }
 }

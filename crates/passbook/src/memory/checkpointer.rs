@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
-use super::state::State;
 use super::tx::{MemoryTransaction, MemoryTx};
 use crate::checkpointer::{Begun, Checkpointer, Claim, Claimed, Life, Record, Recorded};
 use crate::{Result, Settlement, Value, check_name};
@@ -18,7 +17,7 @@ impl Checkpointer for MemoryCheckpointer {
     type Transaction = MemoryTransaction;
 
     fn lease(&self) -> Duration {
-        self.0.lease
+        self.0.options.lease
     }
 
     async fn load(&self, workflow: &str) -> Result<Vec<Record>> {
@@ -27,53 +26,61 @@ impl Checkpointer for MemoryCheckpointer {
 
     async fn claim(&self, workflow: &str) -> Result<Claimed> {
         check_name("workflow id", workflow)?;
-        Ok(self.0.lock().claim(workflow, self.0.now(), self.0.lease))
+        Ok(self.0.commit(|state, now| state.claim(workflow, now, self.lease())))
     }
 
     async fn release(&self, claim: &Claim, outcome: &Settlement) -> Result<bool> {
-        Ok(self.0.lock().release(claim, outcome, self.0.now()))
+        Ok(self.0.commit(|state, now| state.release(claim, outcome, now)))
     }
 
     async fn renew(&self, lives: &[Life]) -> Result<Vec<bool>> {
-        let mut state = self.0.lock();
-        let renewed = lives
-            .iter()
-            .map(|life| state.renew(&life.claim, life.running.as_deref(), self.0.now(), self.0.lease));
-        Ok(renewed.collect())
+        Ok(self.0.commit(|state, now| {
+            let renewed = lives.iter().map(|life| state.renew(life, now, self.lease()));
+            renewed.collect()
+        }))
     }
 
     async fn record(&self, claim: &Claim, step: &str, value: &Value) -> Result<Recorded> {
         check_name("step name", step)?;
-        let mut state = self.0.lock();
-        state.fenced("the record", claim)?;
-        Ok(state.write(&claim.workflow, step, value, self.0.now()))
+        self.0
+            .commit_when(|state, now| {
+                if let Err(fenced) = state.fenced("the record", claim) {
+                    return Some(Err(fenced));
+                }
+                let free = !state.holds.is_reserved(&claim.workflow, step);
+                free.then(|| Ok(state.write(&claim.workflow, step, value, now)))
+            })
+            .await
     }
 
     async fn supply(&self, workflow: &str, step: &str, value: &Value) -> Result<Recorded> {
         check_name("workflow id", workflow)?;
         check_name("key", step)?;
-        let now = self.0.now();
-        let supply = |state: &mut State| state.write(workflow, step, value, now);
-        Ok(self.0.speak(workflow, None, supply).await)
+        let written = self.0.commit_when(|state, now| {
+            let free = !state.holds.is_held(workflow);
+            free.then(|| state.write(workflow, step, value, now))
+        });
+        Ok(written.await)
     }
 
     async fn append(&self, workflow: &str, value: &Value) -> Result<String> {
         check_name("workflow id", workflow)?;
-        let now = self.0.now();
-        let append = |state: &mut State| state.append(workflow, value, now);
-        Ok(self.0.speak(workflow, None, append).await)
+        let filed = self.0.commit_when(|state, now| {
+            let free = !state.holds.is_held(workflow);
+            free.then(|| state.append(workflow, value, now))
+        });
+        Ok(filed.await)
     }
 
     async fn begin(&self, claim: &Claim, step: &str) -> Result<Begun<MemoryTransaction>> {
         check_name("step name", step)?;
-        let recorded = {
-            let state = self.0.lock();
+        let recorded = self.0.commit(|state, _| {
             state.fenced("a transaction", claim)?;
-            state.value(&claim.workflow, step).cloned()
-        };
+            Ok(state.value(&claim.workflow, step).cloned())
+        })?;
         Ok(match recorded {
             Some(value) => Begun::Recorded(value),
-            None => Begun::Open(MemoryTransaction::new(self.0.clone())),
+            None => Begun::Open(MemoryTransaction::open(self.0.clone())),
         })
     }
 
@@ -84,18 +91,23 @@ impl Checkpointer for MemoryCheckpointer {
         step: &str,
         value: &Value,
     ) -> Result<Recorded> {
-        transaction.commit_step(claim, step, value)
+        transaction.check_store(&self.0)?;
+        transaction.commit_step(claim, step, value).await
     }
 
     async fn cancel(&self, workflow: &str) -> Result<bool> {
-        Ok(self.0.lock().cancel(workflow, self.0.now()))
+        Ok(self.0.commit(|state, now| state.cancel(workflow, now)))
     }
 
     async fn reopen(&self, workflow: &str) -> Result<bool> {
-        Ok(self.0.lock().reopen(workflow))
+        Ok(self.0.commit(|state, _| state.reopen(workflow)))
     }
 
     async fn discard(&self, workflow: &str) -> Result<u64> {
-        Ok(self.0.lock().discard(workflow, self.0.now()))
+        let discarded = self.0.commit_when(|state, now| {
+            let free = !state.holds.is_held(workflow);
+            free.then(|| state.discard(workflow, now))
+        });
+        Ok(discarded.await)
     }
 }

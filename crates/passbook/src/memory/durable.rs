@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::state::State;
-use super::tx::{MemoryTransaction, MemoryTx};
-use super::{MemoryCheckpointer, MemoryScheduler, Shared};
-use crate::checkpointer::{Claim, Claimed, Granted, INPUT, RESULT, Recorded};
-use crate::durable::{Acquire, Acquired, Durable, Enlist, Pass, Settlement};
+use super::tx::MemoryTransaction;
+use super::{MemoryCheckpointer, MemoryOptions, MemoryScheduler, Shared};
+use crate::checkpointer::{Claim, Claimed, Granted, INPUT, Life, RESULT, Recorded};
+use crate::durable::{Acquire, Acquired, Durable, Pass, Renewed, Settlement};
 use crate::{Clock, Delivery, Result, StoreTime, Value, check_name};
 
 /// A store that is memory. Complete, and gone with the process.
@@ -41,47 +40,58 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    const LEASE: Duration = Duration::from_secs(30);
-    const POLL: Duration = Duration::from_millis(50);
-
-    /// A store with a lease of 30 s and a poll of 50 ms, on the machine's clock.
+    /// A store with a lease of 30 seconds and a poll of 50 milliseconds, on the machine's clock.
     pub fn new() -> Self {
-        Self::over(Arc::new(Shared {
-            state: std::sync::Mutex::default(),
-            ready: tokio::sync::Notify::new(),
-            ended: tokio::sync::Notify::new(),
-            lease: Self::LEASE,
-            poll: Self::POLL,
-            clock: Clock::store(),
-        }))
+        Self::over(Shared::new(MemoryOptions::default()))
+    }
+
+    /// Sets a store up otherwise than [`MemoryStore::new`] does.
+    pub fn options() -> MemoryOptions {
+        MemoryOptions::default()
     }
 
     /// A store with a lease and a clock of the caller's choosing. Refused when the lease is zero.
     pub fn with(lease: Duration, clock: Clock) -> Result<Self> {
-        Ok(Self::over(Shared::new(lease, Self::POLL, clock)?))
+        Self::options().lease(lease).clock(clock).open()
     }
 
-    fn over(shared: Arc<Shared>) -> Self {
+    pub(super) fn over(shared: Arc<Shared>) -> Self {
         Self {
             checkpointer: MemoryCheckpointer(shared.clone()),
             scheduler: MemoryScheduler(shared),
         }
     }
 
-    fn shared(&self) -> &Shared {
+    pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.checkpointer.0
     }
 
-    /// Opens a transaction of the caller's own.
+    /// Opens a transaction of the caller's own, for [`Enlist`](crate::Enlist) and for rows.
+    ///
+    /// ```
+    /// use passbook::{Enlist, MemoryStore, Value};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let store = MemoryStore::new();
+    /// let mut tx = store.begin_tx();
+    /// tx.put("orders", "17", Value::encode("2 books")?);
+    /// store.start_in(&mut tx, "payout", "order-17", &Value::encode(&4_200)?).await?;
+    /// assert!(store.rows("orders").is_empty());
+    /// tx.commit()?;
+    /// assert_eq!(store.rows("orders").len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn begin_tx(&self) -> MemoryTransaction {
-        MemoryTransaction::new(self.checkpointer.0.clone())
+        MemoryTransaction::open(self.shared().clone())
     }
 
-    /// The committed rows of a table that effects write to, by key.
+    /// The committed rows of a table that effects write to, in the order of their keys.
     pub fn rows(&self, table: &str) -> Vec<(String, Value)> {
         let state = self.shared().lock();
-        let rows = state.rows.iter().filter(|((of, _), _)| of == table);
-        rows.map(|((_, key), value)| (key.clone(), value.clone())).collect()
+        let rows = state.rows.get(table).into_iter().flatten();
+        rows.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 }
 
@@ -99,111 +109,147 @@ impl Durable for MemoryStore {
 
     async fn start(&self, namespace: &str, workflow: &str, input: &Value) -> Result<Recorded> {
         check(namespace, workflow)?;
-        let (shared, now) = (self.shared(), self.shared().now());
-        let start = |state: &mut State| state.start(namespace, workflow, input, now);
-        let recorded = shared.speak(workflow, None, start).await?;
-        shared.ready.notify_one();
+        let started = self.shared().commit_when(|state, now| {
+            let free = !state.holds.is_held(workflow);
+            free.then(|| state.start(namespace, workflow, input, now))
+        });
+        let recorded = started.await?;
+        self.shared().hint();
         Ok(recorded)
     }
 
     async fn arrive(&self, namespace: &str, workflow: &str, key: &str, value: &Value) -> Result<Recorded> {
+        if key == INPUT {
+            // Whoever records the input starts the workflow, and so fixes its kind.
+            return self.start(namespace, workflow, value).await;
+        }
         check(namespace, workflow)?;
         check_name("key", key)?;
-        let (shared, now) = (self.shared(), self.shared().now());
-        let arrive = |state: &mut State| {
-            state.check_kind(namespace, workflow)?;
-            let recorded = state.write(workflow, key, value, now);
-            state.wake(namespace, workflow, now);
-            Ok(recorded)
-        };
-        let recorded = shared.speak(workflow, None, arrive).await?;
-        shared.ready.notify_one();
+        let arrived = self.shared().commit_when(|state, now| {
+            let free = !state.holds.is_held(workflow);
+            free.then(|| {
+                state.check_kind(namespace, workflow)?;
+                let recorded = state.write(workflow, key, value, now);
+                state.wake(namespace, workflow, now);
+                Ok(recorded)
+            })
+        });
+        let recorded = arrived.await?;
+        self.shared().hint();
         Ok(recorded)
     }
 
     async fn deliver(&self, namespace: &str, workflow: &str, value: &Value) -> Result<String> {
         check(namespace, workflow)?;
-        let (shared, now) = (self.shared(), self.shared().now());
-        let deliver = |state: &mut State| {
-            state.check_kind(namespace, workflow)?;
-            let key = state.append(workflow, value, now);
-            state.wake(namespace, workflow, now);
-            Ok(key)
-        };
-        let key = shared.speak(workflow, None, deliver).await?;
-        shared.ready.notify_one();
+        let delivered = self.shared().commit_when(|state, now| {
+            let free = !state.holds.is_held(workflow);
+            free.then(|| {
+                state.check_kind(namespace, workflow)?;
+                let key = state.append(workflow, value, now);
+                state.wake(namespace, workflow, now);
+                Ok(key)
+            })
+        });
+        let key = delivered.await?;
+        self.shared().hint();
         Ok(key)
     }
 
     async fn cancel(&self, namespace: &str, workflow: &str) -> Result<bool> {
-        let shared = self.shared();
-        let mut state = shared.lock();
-        let cancelled = state.cancel(workflow, shared.now());
-        if cancelled {
-            state.dequeue(namespace, workflow);
-        }
-        Ok(cancelled)
+        Ok(self.shared().commit(|state, now| {
+            let cancelled = state.cancel(workflow, now);
+            if cancelled {
+                state.queue.remove(namespace, workflow);
+            }
+            cancelled
+        }))
     }
 
     async fn reopen(&self, namespace: &str, workflow: &str) -> Result<bool> {
-        let (shared, now) = (self.shared(), self.shared().now());
-        let reopened = {
-            let mut state = shared.lock();
+        let reopened = self.shared().commit(|state, now| {
             let reopened = state.reopen(workflow);
             if reopened {
-                state.make_ready(namespace, workflow, now);
+                state.queue.make_ready(namespace, workflow, now);
             }
             reopened
-        };
-        shared.ready.notify_one();
+        });
+        self.shared().hint();
         Ok(reopened)
     }
 
     async fn delete(&self, namespace: &str, workflow: &str) -> Result<u64> {
-        let shared = self.shared();
-        let mut state = shared.lock();
-        state.dequeue(namespace, workflow);
-        Ok(state.discard(workflow, shared.now()))
+        let deleted = self.shared().commit_when(|state, now| {
+            let free = !state.holds.is_held(workflow);
+            free.then(|| {
+                state.queue.remove(namespace, workflow);
+                state.discard(workflow, now)
+            })
+        });
+        Ok(deleted.await)
     }
 
     async fn acquire(&self, request: &Acquire<'_>) -> Result<Acquired> {
-        let (shared, now) = (self.shared(), self.shared().now());
-        let mut state = shared.lock();
-        let deliveries = state.next_ready(request.namespaces, request.limit, now, shared.lease);
-        let mut acquired = Acquired::default();
-        if deliveries.len() < request.limit {
-            acquired.next_due = state.next_due(request.namespaces, now);
-        }
-        for delivery in deliveries {
-            match state.claim(&delivery.workflow, now, shared.lease) {
-                Claimed::Granted(Granted {
-                    claim,
-                    attempts,
-                    interrupted,
-                }) => {
-                    let pass = Pass {
-                        records: state.load(&claim.workflow),
+        let MemoryOptions { lease, clock, .. } = &self.shared().options;
+        Ok(self.shared().commit(|state, now| {
+            let mut acquired = Acquired::default();
+            for delivery in state.queue.take(request.namespaces, request.limit, now, *lease) {
+                if state.check_kind(&delivery.namespace, &delivery.workflow).is_err() {
+                    // Something was sent as to another kind before the start told which kind it is.
+                    state.queue.answer(&delivery, None, now);
+                    continue;
+                }
+                match state.acquire(&delivery, now, *lease) {
+                    Claimed::Granted(Granted {
                         claim,
-                        time: StoreTime::new(now, &shared.clock),
-                        lease: shared.lease,
                         attempts,
                         interrupted,
-                    };
-                    acquired.passes.push((pass, delivery));
+                    }) => {
+                        let pass = Pass {
+                            records: state.load(&claim.workflow),
+                            claim,
+                            time: StoreTime::new(now, clock),
+                            lease: *lease,
+                            attempts,
+                            interrupted,
+                        };
+                        acquired.passes.push((pass, delivery));
+                    }
+                    // Its pass will find that the receipt has changed, and leave the workflow ready.
+                    Claimed::Held => {}
+                    Claimed::Over => {
+                        state.queue.answer(&delivery, None, now);
+                    }
                 }
-                Claimed::Held => {}
-                Claimed::Over => state.answer(&delivery, None, now),
             }
-        }
-        Ok(acquired)
+            if acquired.passes.len() < request.limit {
+                acquired.next_due = state.queue.next_due(request.namespaces, now);
+            }
+            acquired
+        }))
+    }
+
+    async fn renew(&self, held: &[(Life, Delivery)]) -> Result<Vec<Renewed>> {
+        let lease = self.shared().options.lease;
+        Ok(self.shared().commit(|state, now| {
+            let renewed = held.iter().map(|(life, delivery)| Renewed {
+                alive: state.renew(life, now, lease),
+                delivery: state
+                    .queue
+                    .extend(delivery, now, lease)
+                    .unwrap_or_else(|| delivery.clone()),
+            });
+            renewed.collect()
+        }))
     }
 
     async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<bool> {
-        let (shared, now) = (self.shared(), self.shared().now());
-        {
-            let mut state = shared.lock();
+        let settled = self.shared().commit_when(|state, now| {
+            let completed = matches!(outcome, Settlement::Completed { .. });
+            if completed && state.holds.is_reserved(&claim.workflow, RESULT) {
+                return None;
+            }
             if !state.release(claim, outcome, now) {
-                return Ok(false);
+                return Some(false);
             }
             let when = match outcome {
                 Settlement::Completed { result } => {
@@ -214,39 +260,16 @@ impl Durable for MemoryStore {
                 Settlement::Failed { retry_at, .. } => *retry_at,
                 Settlement::HandedBack => Some(now),
             };
-            state.answer(delivery, when, now);
-        }
-        shared.ready.notify_one();
-        Ok(true)
+            state.queue.answer(delivery, when, now);
+            Some(true)
+        });
+        let settled = settled.await;
+        self.shared().hint();
+        Ok(settled)
     }
 }
 
-impl Enlist for MemoryStore {
-    async fn start_in(&self, tx: &mut MemoryTx, namespace: &str, workflow: &str, input: &Value) -> Result<Recorded> {
-        check(namespace, workflow)?;
-        tx.send(namespace, workflow, INPUT, input).await
-    }
-
-    async fn arrive_in(
-        &self,
-        tx: &mut MemoryTx,
-        namespace: &str,
-        workflow: &str,
-        key: &str,
-        value: &Value,
-    ) -> Result<Recorded> {
-        check(namespace, workflow)?;
-        check_name("key", key)?;
-        tx.send(namespace, workflow, key, value).await
-    }
-
-    async fn deliver_in(&self, tx: &mut MemoryTx, namespace: &str, workflow: &str, value: &Value) -> Result<String> {
-        check(namespace, workflow)?;
-        tx.deliver(namespace, workflow, value).await
-    }
-}
-
-fn check(namespace: &str, workflow: &str) -> Result<()> {
+pub(super) fn check(namespace: &str, workflow: &str) -> Result<()> {
     check_name("namespace", namespace)?;
     check_name("workflow id", workflow)
 }

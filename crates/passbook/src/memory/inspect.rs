@@ -13,19 +13,20 @@ impl State {
     fn status(&self, workflow: &str, now: Timestamp) -> Option<Status> {
         let checkpoint = self.checkpoints.get(workflow);
         let claim = self.claims.get(workflow);
-        let queued = self.queue.iter().find(|((_, of), _)| of == workflow);
+        let queued = self.queue.first_of(workflow);
         if checkpoint.is_none() && queued.is_none() && claim.is_none_or(|claim| claim.state.is_none() && !claim.open) {
             return None;
         }
-        let started = checkpoint.and_then(|checkpoint| checkpoint.records.iter().find(|record| record.step == INPUT));
+        let started = checkpoint.and_then(|checkpoint| checkpoint.get(INPUT));
         let namespace = checkpoint
             .and_then(|checkpoint| checkpoint.namespace.clone())
-            .or_else(|| queued.map(|((namespace, _), _)| namespace.clone()));
+            .or_else(|| claim.and_then(|claim| claim.namespace.clone()))
+            .or_else(|| queued.map(|(namespace, _)| namespace.to_owned()));
         let settled = claim.and_then(|claim| claim.state);
         let state = match (settled, claim, queued) {
             (Some(over), ..) if over.is_over() => over,
             (_, Some(claim), _) if claim.held_until > now => Shown::Running,
-            (_, _, Some((_, visible))) if *visible <= now => Shown::Ready,
+            (_, _, Some((_, visible))) if visible <= now => Shown::Ready,
             (Some(Shown::Ready) | None, _, Some(_)) => Shown::Ready,
             (Some(settled), ..) => settled,
             (None, _, None) => Shown::Waiting,
@@ -48,23 +49,24 @@ impl State {
 
 impl Inspect for MemoryCheckpointer {
     async fn status(&self, workflow: &str) -> Result<Option<Status>> {
-        Ok(self.0.lock().status(workflow, self.0.now()))
+        Ok(self.0.commit(|state, now| state.status(workflow, now)))
     }
 
     async fn list(&self, filter: &Filter) -> Result<Vec<Status>> {
         let state = self.0.lock();
+        let now = self.0.now();
         let mut workflows: Vec<&String> = state
             .checkpoints
             .keys()
             .chain(state.claims.keys())
-            .chain(state.queue.keys().map(|(_, workflow)| workflow))
+            .chain(state.queue.workflows())
             .filter(|workflow| filter.after.as_ref().is_none_or(|after| *workflow > after))
             .collect();
         workflows.sort_unstable();
         workflows.dedup();
         let statuses = workflows
             .into_iter()
-            .filter_map(|workflow| state.status(workflow, self.0.now()))
+            .filter_map(|workflow| state.status(workflow, now))
             .filter(|status| {
                 filter
                     .namespace

@@ -2,77 +2,83 @@
 
 mod checkpointer;
 mod durable;
+mod enlist;
+mod holds;
 mod inspect;
+mod options;
+mod queue;
 mod scheduler;
 mod state;
+#[cfg(test)]
+mod tests;
 mod tx;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use tokio::sync::Notify;
 
 pub use checkpointer::MemoryCheckpointer;
 pub use durable::MemoryStore;
+pub use options::MemoryOptions;
 pub use scheduler::MemoryScheduler;
 pub use tx::{MemoryTransaction, MemoryTx};
 
-use crate::{Clock, Error, Result, Timestamp};
+use crate::Timestamp;
 use state::State;
 
 /// What the halves of one store share.
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
+    /// Told of everything that is made ready.
     ready: Notify,
-    /// Tells that a transaction has ended, to whoever waits for a workflow that it spoke to.
-    ended: Notify,
-    lease: Duration,
-    poll: Duration,
-    clock: Clock,
+    /// Told when an open transaction ends that held workflows.
+    freed: Notify,
+    options: MemoryOptions,
 }
 
 impl Shared {
-    fn new(lease: Duration, poll: Duration, clock: Clock) -> Result<Arc<Self>> {
-        for (name, duration) in [("lease", lease), ("poll", poll)] {
-            if duration.is_zero() {
-                return Err(Error::invalid(format!(
-                    "the {name} of a memory store is zero; give it a positive time"
-                )));
-            }
-        }
-        Ok(Arc::new(Self {
+    fn new(options: MemoryOptions) -> Arc<Self> {
+        Arc::new(Self {
             state: Mutex::default(),
             ready: Notify::new(),
-            ended: Notify::new(),
-            lease,
-            poll,
-            clock,
-        }))
+            freed: Notify::new(),
+            options,
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Speaks to a workflow once no open transaction but `own` has spoken to it, so that numbers of one workflow are drawn in
-    /// the order in which they commit.
-    async fn speak<T>(&self, workflow: &str, own: Option<u64>, speak: impl FnOnce(&mut State) -> T) -> T {
+    fn now(&self) -> Timestamp {
+        self.options.clock.bound().unwrap_or_else(|| SystemTime::now().into())
+    }
+
+    /// Runs one transition. The clock is read under the lock, so that time does not run backwards from one to the next.
+    fn commit<T>(&self, transition: impl FnOnce(&mut State, Timestamp) -> T) -> T {
+        let mut state = self.lock();
+        let now = self.now();
+        transition(&mut state, now)
+    }
+
+    /// Runs one transition as soon as it can: one that returns `None` has met what an open transaction holds, has written
+    /// nothing, and is tried again when a transaction ends.
+    async fn commit_when<T>(&self, mut transition: impl FnMut(&mut State, Timestamp) -> Option<T>) -> T {
         loop {
-            // Registered before looking, so that an end in between is not missed.
-            let mut ended = std::pin::pin!(self.ended.notified());
-            ended.as_mut().enable();
-            {
-                let mut state = self.lock();
-                if state.spoken_to.get(workflow).is_none_or(|holder| Some(*holder) == own) {
-                    return speak(&mut state);
-                }
+            // Before the look, so that an end that comes right after it is heard.
+            let freed = self.freed.notified();
+            if let Some(done) = self.commit(&mut transition) {
+                return done;
             }
-            ended.await;
+            freed.await;
         }
     }
 
-    fn now(&self) -> Timestamp {
-        self.clock.bound().unwrap_or_else(|| SystemTime::now().into())
+    /// Tells idle workers, those that wait and the next that asks: it may have looked already and not wait yet.
+    fn hint(&self) {
+        self.ready.notify_waiters();
+        self.ready.notify_one();
     }
 }

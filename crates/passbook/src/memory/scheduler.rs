@@ -12,15 +12,15 @@ pub struct MemoryScheduler(pub(super) Arc<Shared>);
 
 impl Scheduler for MemoryScheduler {
     fn lease(&self) -> Duration {
-        self.0.lease
+        self.0.options.lease
     }
 
     fn poll(&self) -> Duration {
-        self.0.poll
+        self.0.options.poll
     }
 
     fn clock(&self) -> &Clock {
-        &self.0.clock
+        &self.0.options.clock
     }
 
     async fn now(&self) -> Result<Timestamp> {
@@ -34,45 +34,57 @@ impl Scheduler for MemoryScheduler {
     async fn make_ready(&self, namespace: &str, workflow: &str) -> Result<()> {
         check_name("namespace", namespace)?;
         check_name("workflow id", workflow)?;
-        self.0.lock().make_ready(namespace, workflow, self.0.now());
-        self.0.ready.notify_one();
+        self.0
+            .commit(|state, now| state.queue.make_ready(namespace, workflow, now));
+        self.0.hint();
         Ok(())
     }
 
     async fn next_ready(&self, namespaces: &[String], limit: usize) -> Result<Vec<Delivery>> {
-        Ok(self.0.lock().next_ready(namespaces, limit, self.0.now(), self.0.lease))
+        let lease = self.lease();
+        Ok(self
+            .0
+            .commit(|state, now| state.queue.take(namespaces, limit, now, lease)))
     }
 
     async fn wake_at(&self, delivery: &Delivery, when: Timestamp) -> Result<()> {
-        self.0.lock().answer(delivery, Some(when), self.0.now());
-        self.0.ready.notify_one();
+        self.0.answer(delivery, Some(when));
         Ok(())
     }
 
     async fn done(&self, delivery: &Delivery) -> Result<()> {
-        self.0.lock().answer(delivery, None, self.0.now());
-        self.0.ready.notify_one();
+        self.0.answer(delivery, None);
         Ok(())
     }
 
     async fn extend(&self, deliveries: &[Delivery]) -> Result<Vec<Delivery>> {
-        let mut state = self.0.lock();
-        let extended = deliveries
-            .iter()
-            .filter_map(|delivery| state.extend(delivery, self.0.now(), self.0.lease));
-        Ok(extended.collect())
+        Ok(self.0.commit(|state, now| {
+            let extended = deliveries
+                .iter()
+                .filter_map(|delivery| state.queue.extend(delivery, now, self.lease()));
+            extended.collect()
+        }))
     }
 
     async fn cancel(&self, namespace: &str, workflow: &str) -> Result<()> {
-        self.0.lock().dequeue(namespace, workflow);
+        self.0.commit(|state, _| state.queue.remove(namespace, workflow));
         Ok(())
     }
 
     async fn next_due(&self, namespaces: &[String]) -> Result<Option<Duration>> {
-        Ok(self.0.lock().next_due(namespaces, self.0.now()))
+        Ok(self.0.commit(|state, now| state.queue.next_due(namespaces, now)))
     }
 
     async fn hinted(&self) {
         self.0.ready.notified().await;
+    }
+}
+
+impl Shared {
+    fn answer(&self, delivery: &Delivery, when: Option<Timestamp>) {
+        // Also of a moment to come: an idle worker's timer is set for the earliest.
+        if self.commit(|state, now| state.queue.answer(delivery, when, now)) {
+            self.hint();
+        }
     }
 }

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use crate::checkpointer::{Claim, Claimed, Granted, INBOX, INPUT, Record, Recorded};
+use super::holds::Holds;
+use super::queue::Queue;
+
+use crate::checkpointer::{Claim, Claimed, Granted, INBOX, INPUT, Life, Record, Recorded};
 use crate::durable::Settlement;
 use crate::inspect::State as Shown;
 use crate::{Delivery, Error, Result, Timestamp, Value};
@@ -11,13 +14,11 @@ use crate::{Delivery, Error, Result, Timestamp, Value};
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) checkpoints: HashMap<String, Checkpoint>,
-    pub(super) claims: BTreeMap<String, ClaimRow>,
-    pub(super) queue: BTreeMap<(String, String), Timestamp>,
-    /// What effects have written through a [`super::MemoryTx`].
-    pub(super) rows: BTreeMap<(String, String), Value>,
-    /// Which open transaction has spoken to a workflow. Everybody else who wants to speak to it waits for its end.
-    pub(super) spoken_to: HashMap<String, u64>,
-    pub(super) transactions: u64,
+    pub(super) claims: HashMap<String, ClaimRow>,
+    pub(super) queue: Queue,
+    /// What effects have written through a [`super::MemoryTx`]: tables of rows by key.
+    pub(super) rows: BTreeMap<String, BTreeMap<String, Value>>,
+    pub(super) holds: Holds,
     seq: i64,
 }
 
@@ -25,12 +26,23 @@ pub(super) struct State {
 pub(super) struct Checkpoint {
     /// The kind, fixed by the first start.
     pub(super) namespace: Option<String>,
+    /// In the order of `seq`.
     pub(super) records: Vec<Record>,
+    /// Where in `records` a key stands.
+    places: HashMap<String, usize>,
+}
+
+impl Checkpoint {
+    pub(super) fn get(&self, step: &str) -> Option<&Record> {
+        self.places.get(step).map(|place| &self.records[*place])
+    }
 }
 
 #[derive(Debug, Default)]
 pub(super) struct ClaimRow {
     pub(super) token: i64,
+    /// The kind it was last acquired as.
+    pub(super) namespace: Option<String>,
     pub(super) held_until: Timestamp,
     /// As it was last settled; `None` when it never was.
     pub(super) state: Option<Shown>,
@@ -69,12 +81,7 @@ impl State {
     }
 
     pub(super) fn value(&self, workflow: &str, step: &str) -> Option<&Value> {
-        let checkpoint = self.checkpoints.get(workflow)?;
-        checkpoint
-            .records
-            .iter()
-            .find(|record| record.step == step)
-            .map(|record| &record.value)
+        self.checkpoints.get(workflow)?.get(step).map(|record| &record.value)
     }
 
     /// First writer wins.
@@ -85,34 +92,46 @@ impl State {
                 first: false,
             };
         }
-        self.seq += 1;
-        let record = Record {
-            step: step.to_owned(),
-            value: value.clone(),
-            seq: self.seq,
-            recorded_at: now,
-        };
-        self.checkpoints
-            .entry(workflow.to_owned())
-            .or_default()
-            .records
-            .push(record);
+        let seq = self.draw();
+        self.insert(workflow, step, value, seq, now);
         Recorded {
             value: value.clone(),
             first: true,
         }
     }
 
-    pub(super) fn append(&mut self, workflow: &str, value: &Value, now: Timestamp) -> String {
-        let key = self.draw_key();
-        self.write(workflow, &key, value, now);
-        key
+    /// The next place in the order of first writes.
+    pub(super) fn draw(&mut self) -> i64 {
+        self.seq += 1;
+        self.seq
     }
 
-    /// The next key of an inbox.
-    pub(super) fn draw_key(&mut self) -> String {
-        self.seq += 1;
-        format!("{INBOX}{:020}", self.seq)
+    /// Writes under a key that is free. A place that was drawn before the last record of the workflow was written is
+    /// drawn anew, so that nothing appears in front of what a reader has seen.
+    pub(super) fn insert(&mut self, workflow: &str, step: &str, value: &Value, drawn: i64, now: Timestamp) {
+        let last = self.checkpoints.get(workflow).and_then(|of| of.records.last());
+        let passed_over = last.is_some_and(|last| last.seq >= drawn);
+        let seq = if passed_over { self.draw() } else { drawn };
+        let checkpoint = self.checkpoints.entry(workflow.to_owned()).or_default();
+        checkpoint.places.insert(step.to_owned(), checkpoint.records.len());
+        checkpoint.records.push(Record {
+            step: step.to_owned(),
+            value: value.clone(),
+            seq,
+            recorded_at: now,
+        });
+    }
+
+    pub(super) fn append(&mut self, workflow: &str, value: &Value, now: Timestamp) -> String {
+        loop {
+            let seq = self.draw();
+            let key = inbox_key(seq);
+            // Taken only where somebody supplied a value under a key of the store's own.
+            if self.value(workflow, &key).is_none() {
+                self.insert(workflow, &key, value, seq, now);
+                return key;
+            }
+        }
     }
 
     pub(super) fn claim(&mut self, workflow: &str, now: Timestamp, lease: Duration) -> Claimed {
@@ -138,10 +157,13 @@ impl State {
         })
     }
 
-    pub(super) fn holds(&self, claim: &Claim) -> bool {
-        self.claims
-            .get(&claim.workflow)
-            .is_some_and(|row| row.token == claim.token)
+    /// Claims what a delivery is for.
+    pub(super) fn acquire(&mut self, delivery: &Delivery, now: Timestamp, lease: Duration) -> Claimed {
+        let claimed = self.claim(&delivery.workflow, now, lease);
+        if let (Claimed::Granted(_), Some(row)) = (&claimed, self.claims.get_mut(&delivery.workflow)) {
+            row.namespace = Some(delivery.namespace.clone());
+        }
+        claimed
     }
 
     pub(super) fn fenced(&self, operation: &str, claim: &Claim) -> Result<()> {
@@ -152,12 +174,12 @@ impl State {
         }
     }
 
-    pub(super) fn renew(&mut self, claim: &Claim, running: Option<&str>, now: Timestamp, lease: Duration) -> bool {
-        match self.claims.get_mut(&claim.workflow) {
-            Some(row) if row.token == claim.token && row.open => {
+    pub(super) fn renew(&mut self, life: &Life, now: Timestamp, lease: Duration) -> bool {
+        match self.claims.get_mut(&life.claim.workflow) {
+            Some(row) if row.token == life.claim.token && row.open => {
                 row.held_until = now.after(lease);
-                if let Some(running) = running {
-                    row.running = Some(running.to_owned());
+                if life.running.is_some() {
+                    row.running.clone_from(&life.running);
                 }
                 true
             }
@@ -166,12 +188,14 @@ impl State {
     }
 
     pub(super) fn release(&mut self, claim: &Claim, outcome: &Settlement, now: Timestamp) -> bool {
-        if !self.holds(claim) {
-            return false;
-        }
         let Some(row) = self.claims.get_mut(&claim.workflow) else {
             return false;
         };
+        // Settled already counts as lost: a settle that comes twice must not count an attempt twice, nor park again what
+        // was reopened in between.
+        if row.token != claim.token || !row.open {
+            return false;
+        }
         row.held_until = now;
         row.open = false;
         row.waits_for.clear();
@@ -274,113 +298,31 @@ impl State {
         }
     }
 
-    pub(super) fn make_ready(&mut self, namespace: &str, workflow: &str, now: Timestamp) {
-        // Moved even when it is due already: a lease may have run out unnoticed, and the row under which its delivery was
-        // taken must show that a wakeup came.
-        self.queue
-            .entry((namespace.to_owned(), workflow.to_owned()))
-            .and_modify(|visible| *visible = now.min(Timestamp::from_micros(visible.as_micros() - 1)))
-            .or_insert(now);
-    }
-
-    pub(super) fn next_ready(
-        &mut self,
-        namespaces: &[String],
-        limit: usize,
-        now: Timestamp,
-        lease: Duration,
-    ) -> Vec<Delivery> {
-        let mut due: Vec<Vec<(Timestamp, String)>> = namespaces
-            .iter()
-            .map(|namespace| {
-                let from = (namespace.clone(), String::new());
-                let mut due: Vec<_> = self
-                    .queue
-                    .range(from..)
-                    .take_while(|((queue, _), _)| queue == namespace)
-                    .filter(|(_, visible)| **visible <= now)
-                    .map(|((_, workflow), visible)| (*visible, workflow.clone()))
-                    .collect();
-                // The longest due last, where it is popped first.
-                due.sort_unstable_by(|a, b| b.cmp(a));
-                due
-            })
-            .collect();
-        let receipt = now.after(lease);
-        let mut deliveries = Vec::new();
-        // One of each in turn, so that none starves another.
-        while deliveries.len() < limit && due.iter().any(|queue| !queue.is_empty()) {
-            for (namespace, queue) in namespaces.iter().zip(&mut due) {
-                if deliveries.len() == limit {
-                    break;
-                }
-                if let Some((_, workflow)) = queue.pop() {
-                    self.queue.insert((namespace.clone(), workflow.clone()), receipt);
-                    deliveries.push(Delivery {
-                        namespace: namespace.clone(),
-                        workflow,
-                        receipt,
-                    });
-                }
-            }
-        }
-        deliveries
-    }
-
-    /// Answers for a delivery. A wakeup that came after it was taken has changed the row, and counts.
-    pub(super) fn answer(&mut self, delivery: &Delivery, when: Option<Timestamp>, now: Timestamp) {
-        let key = (delivery.namespace.clone(), delivery.workflow.clone());
-        let Some(visible) = self.queue.get_mut(&key) else {
-            return;
-        };
-        if *visible != delivery.receipt {
-            *visible = now.min(*visible);
-        } else if let Some(when) = when {
-            *visible = when;
-        } else {
-            self.queue.remove(&key);
-        }
-    }
-
-    pub(super) fn extend(&mut self, delivery: &Delivery, now: Timestamp, lease: Duration) -> Option<Delivery> {
-        let key = (delivery.namespace.clone(), delivery.workflow.clone());
-        let visible = self
-            .queue
-            .get_mut(&key)
-            .filter(|visible| **visible == delivery.receipt)?;
-        *visible = now.after(lease);
-        Some(Delivery {
-            receipt: *visible,
-            ..delivery.clone()
-        })
-    }
-
-    pub(super) fn dequeue(&mut self, namespace: &str, workflow: &str) {
-        self.queue.remove(&(namespace.to_owned(), workflow.to_owned()));
-    }
-
-    pub(super) fn next_due(&self, namespaces: &[String], now: Timestamp) -> Option<Duration> {
-        self.queue
-            .iter()
-            .filter(|((namespace, _), _)| namespaces.contains(namespace))
-            .map(|(_, visible)| now.until(*visible))
-            .min()
-    }
-
     pub(super) fn start(&mut self, namespace: &str, workflow: &str, input: &Value, now: Timestamp) -> Result<Recorded> {
         self.check_kind(namespace, workflow)?;
         let recorded = self.write(workflow, INPUT, input, now);
-        if recorded.first {
-            self.checkpoints.entry(workflow.to_owned()).or_default().namespace = Some(namespace.to_owned());
-            self.make_ready(namespace, workflow, now);
-        }
+        self.started(namespace, workflow, recorded.first, now);
         Ok(recorded)
+    }
+
+    /// What follows from a start whose input is recorded. Only the first fixes the kind and wakes what is not queued: a
+    /// later one neither brings back what is over nor hurries what waits for something else.
+    pub(super) fn started(&mut self, namespace: &str, workflow: &str, first: bool, now: Timestamp) {
+        if first {
+            self.checkpoints.entry(workflow.to_owned()).or_default().namespace = Some(namespace.to_owned());
+            self.wake(namespace, workflow, now);
+        }
     }
 
     /// Wakes the workflow for something that was sent to it, unless nothing can come of it.
     pub(super) fn wake(&mut self, namespace: &str, workflow: &str, now: Timestamp) {
         if !self.is_over(workflow) {
-            self.make_ready(namespace, workflow, now);
+            self.queue.make_ready(namespace, workflow, now);
         }
     }
+}
+
+/// The key of an inbox that sorts by its number.
+pub(super) fn inbox_key(number: i64) -> String {
+    format!("{INBOX}{number:020}")
 }

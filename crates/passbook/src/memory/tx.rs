@@ -1,111 +1,170 @@
 //! Transactions of the in-memory store: what effects and callers write, all of it or nothing.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use super::Shared;
-use super::state::State;
-use crate::checkpointer::{Claim, INBOX, INPUT, Recorded};
-use crate::{Error, Result, Value};
+use super::holds::{Asked, Holder};
+use super::state::{State, inbox_key};
+use crate::checkpointer::{Claim, INPUT, Recorded};
+use crate::{Error, Result, Timestamp, Value};
 
-/// What a `transact` effect writes through: a small table of its own, and workflows started or signalled.
+/// What a `transact` effect writes through: small tables of its own, and workflows that are started or sent to.
 ///
-/// Reads see what was committed and what this transaction wrote. A workflow that it spoke to is spoken to by nobody else until
-/// it ends, so who was first is decided at once, and numbers of an inbox are drawn in the order in which they commit.
+/// Reads see what was committed and what this transaction wrote. Nobody else sees any of it before the commit. Rows are
+/// not locked: of two transactions that put the same one, the last to commit wins.
 #[derive(Debug)]
 pub struct MemoryTx {
     shared: Arc<Shared>,
-    id: u64,
-    puts: Vec<(String, String, Value)>,
-    sends: Vec<Sent>,
+    holder: Holder,
+    rows: BTreeMap<String, BTreeMap<String, Value>>,
+    sends: Vec<Send>,
 }
 
+/// One value that was sent, and what its sender was told of it.
 #[derive(Debug)]
-struct Sent {
+struct Send {
     namespace: String,
     workflow: String,
     key: String,
     value: Value,
+    /// The place that was drawn for the record; `None` when the key was taken.
+    drawn: Option<i64>,
 }
 
 impl MemoryTx {
     /// Writes a row, over what is there.
     pub fn put(&mut self, table: &str, key: &str, value: Value) {
-        self.puts.push((table.to_owned(), key.to_owned(), value));
+        let rows = self.rows.entry(table.to_owned()).or_default();
+        rows.insert(key.to_owned(), value);
     }
 
     /// Reads a row.
     pub fn get(&self, table: &str, key: &str) -> Option<Value> {
-        let own = self.puts.iter().rev().find(|(of, at, _)| of == table && at == key);
-        let committed = || {
-            let row = (table.to_owned(), key.to_owned());
-            self.shared.lock().rows.get(&row).cloned()
-        };
-        own.map(|(_, _, value)| value.clone()).or_else(committed)
-    }
-
-    pub(super) async fn send(&mut self, namespace: &str, workflow: &str, key: &str, value: &Value) -> Result<Recorded> {
-        let stored = self
-            .speak(namespace, workflow, |state| state.value(workflow, key).cloned())
-            .await?;
-        let own = self
-            .sends
-            .iter()
-            .find(|sent| sent.workflow == workflow && sent.key == key);
-        if let Some(value) = stored.or_else(|| own.map(|sent| sent.value.clone())) {
-            // The wakeup that the first one brought stands.
-            return Ok(Recorded { value, first: false });
-        }
-        self.stage(namespace, workflow, key.to_owned(), value);
-        Ok(Recorded {
-            value: value.clone(),
-            first: true,
+        let own = self.rows.get(table).and_then(|rows| rows.get(key));
+        own.cloned().or_else(|| {
+            let state = self.shared.lock();
+            state.rows.get(table)?.get(key).cloned()
         })
     }
 
-    pub(super) async fn deliver(&mut self, namespace: &str, workflow: &str, value: &Value) -> Result<String> {
-        let key = self.speak(namespace, workflow, State::draw_key).await?;
-        self.stage(namespace, workflow, key.clone(), value);
-        Ok(key)
+    /// How many rows a table has.
+    pub fn count(&self, table: &str) -> usize {
+        let state = self.shared.lock();
+        let committed = state.rows.get(table).into_iter().flatten();
+        let own = self.rows.get(table).into_iter().flatten();
+        let keys: BTreeSet<&String> = committed.chain(own).map(|(key, _)| key).collect();
+        keys.len()
     }
 
-    /// Speaks to a workflow, and keeps others from it until the end.
-    async fn speak<T>(&self, namespace: &str, workflow: &str, speak: impl FnOnce(&mut State) -> T) -> Result<T> {
-        self.check_own_kind(namespace, workflow)?;
-        let speak = |state: &mut State| {
-            state.check_kind(namespace, workflow)?;
-            state.spoken_to.insert(workflow.to_owned(), self.id);
-            Ok(speak(state))
-        };
-        self.shared.speak(workflow, Some(self.id), speak).await
+    /// Refuses to work on another store than it was opened on.
+    pub(super) fn check_store(&self, shared: &Arc<Shared>) -> Result<()> {
+        if Arc::ptr_eq(&self.shared, shared) {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "the transaction belongs to another memory store; open it with `begin_tx` of this one",
+        ))
     }
 
-    fn stage(&mut self, namespace: &str, workflow: &str, key: String, value: &Value) {
-        self.sends.push(Sent {
-            namespace: namespace.to_owned(),
-            workflow: workflow.to_owned(),
-            key,
-            value: value.clone(),
+    pub(super) async fn send(&mut self, namespace: &str, workflow: &str, key: &str, value: &Value) -> Result<Recorded> {
+        let shared = self.shared.clone();
+        let sent = shared.commit_when(|state, _| {
+            self.hold(state, namespace, workflow, |tx, state| {
+                let own = tx
+                    .sends
+                    .iter()
+                    .find(|send| send.workflow == workflow && send.key == key);
+                let stored = state.value(workflow, key).or(own.map(|own| &own.value)).cloned();
+                state.holds.reserve(workflow, key);
+                tx.sends.push(Send {
+                    namespace: namespace.to_owned(),
+                    workflow: workflow.to_owned(),
+                    key: key.to_owned(),
+                    value: value.clone(),
+                    drawn: stored.is_none().then(|| state.draw()),
+                });
+                Recorded {
+                    first: stored.is_none(),
+                    value: stored.unwrap_or_else(|| value.clone()),
+                }
+            })
         });
+        sent.await
     }
 
-    fn check_own_kind(&self, namespace: &str, workflow: &str) -> Result<()> {
-        let started = self
+    pub(super) async fn deliver(&mut self, namespace: &str, workflow: &str, value: &Value) -> Result<String> {
+        let shared = self.shared.clone();
+        let sent = shared.commit_when(|state, _| {
+            self.hold(state, namespace, workflow, |tx, state| {
+                // Drawn while the workflow is held, so that nobody commits a later one before.
+                let drawn = state.draw();
+                let key = inbox_key(drawn);
+                state.holds.reserve(workflow, &key);
+                tx.sends.push(Send {
+                    namespace: namespace.to_owned(),
+                    workflow: workflow.to_owned(),
+                    key: key.clone(),
+                    value: value.clone(),
+                    drawn: Some(drawn),
+                });
+                key
+            })
+        });
+        sent.await
+    }
+
+    /// Stages a send as soon as no other transaction holds the workflow.
+    fn hold<T>(
+        &mut self,
+        state: &mut State,
+        namespace: &str,
+        workflow: &str,
+        then: impl FnOnce(&mut Self, &mut State) -> T,
+    ) -> Option<Result<T>> {
+        let own = |send: &&Send| send.workflow == workflow && send.key == INPUT && send.drawn.is_some();
+        let foreign = self
             .sends
             .iter()
-            .find(|sent| sent.workflow == workflow && sent.key == INPUT);
-        match started {
-            Some(started) if started.namespace != namespace => Err(Error::wrong_kind(workflow, namespace)),
-            _ => Ok(()),
+            .find(own)
+            .is_some_and(|send| send.namespace != namespace);
+        if foreign {
+            return Some(Err(Error::wrong_kind(workflow, namespace)));
+        }
+        if let Err(refused) = state.check_kind(namespace, workflow) {
+            return Some(Err(refused));
+        }
+        match state.holds.hold(self.holder, workflow) {
+            Asked::Granted => Some(Ok(then(self, state))),
+            Asked::Wait => None,
+            Asked::Deadlock => Some(Err(deadlock(workflow))),
+        }
+    }
+
+    /// Makes everything visible.
+    fn apply(&mut self, state: &mut State, now: Timestamp) {
+        for (table, rows) in std::mem::take(&mut self.rows) {
+            state.rows.entry(table).or_default().extend(rows);
+        }
+        for send in std::mem::take(&mut self.sends) {
+            if let Some(drawn) = send.drawn {
+                state.insert(&send.workflow, &send.key, &send.value, drawn, now);
+            }
+            if send.key == INPUT {
+                state.started(&send.namespace, &send.workflow, send.drawn.is_some(), now);
+            } else {
+                state.wake(&send.namespace, &send.workflow, now);
+            }
         }
     }
 }
 
+/// What it holds is free again, whether it committed or not.
 impl Drop for MemoryTx {
     fn drop(&mut self) {
-        let id = self.id;
-        self.shared.lock().spoken_to.retain(|_, holder| *holder != id);
-        self.shared.ended.notify_waiters();
+        self.shared.lock().holds.release(self.holder);
+        self.shared.freed.notify_waiters();
     }
 }
 
@@ -128,67 +187,58 @@ impl DerefMut for MemoryTransaction {
 }
 
 impl MemoryTransaction {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        let id = {
-            let mut state = shared.lock();
-            state.transactions += 1;
-            state.transactions
-        };
+    pub(super) fn open(shared: Arc<Shared>) -> Self {
+        let holder = shared.lock().holds.open();
         Self(MemoryTx {
             shared,
-            id,
-            puts: Vec::new(),
+            holder,
+            rows: BTreeMap::new(),
             sends: Vec::new(),
         })
     }
 
     /// Makes everything visible, in one step.
-    pub fn commit(self) -> Result<()> {
-        self.finish(None).map(drop)
+    ///
+    /// It has nothing to fail of: what could be refused was refused when it was sent. It returns a result because the
+    /// commit of any other store may fail.
+    pub fn commit(mut self) -> Result<()> {
+        let shared = self.shared.clone();
+        shared.commit(|state, now| self.apply(state, now));
+        shared.hint();
+        Ok(())
     }
 
-    pub(super) fn commit_step(self, claim: &Claim, step: &str, value: &Value) -> Result<Recorded> {
-        let recorded = self.finish(Some((claim, step, value)))?;
-        recorded.ok_or_else(|| Error::store("a step was committed without its record"))
-    }
-
-    fn finish(mut self, step: Option<(&Claim, &str, &Value)>) -> Result<Option<Recorded>> {
-        let (puts, sends) = (std::mem::take(&mut self.0.puts), std::mem::take(&mut self.0.sends));
-        let shared = self.0.shared.clone();
-        let now = shared.now();
-        let mut state = shared.lock();
-        let mut recorded = None;
-        if let Some((claim, step, value)) = step {
-            state.fenced("the commit of a step", claim)?;
-            if sends
-                .iter()
-                .any(|sent| sent.workflow == claim.workflow && sent.key == step)
-            {
-                return Err(Error::refused(format!(
+    pub(super) async fn commit_step(mut self, claim: &Claim, step: &str, value: &Value) -> Result<Recorded> {
+        let shared = self.shared.clone();
+        let committed = shared.commit_when(|state, now| {
+            if let Err(fenced) = state.fenced("the commit of a step", claim) {
+                return Some(Err(fenced));
+            }
+            if self.sends.iter().any(|send| send.workflow == claim.workflow && send.key == step) {
+                return Some(Err(Error::refused(format!(
                     "the effect of step `{step}` of workflow `{}` wrote the step's own record; return the value instead, it is recorded in the same commit",
                     claim.workflow
-                )));
+                ))));
             }
-            let written = state.write(&claim.workflow, step, value, now);
-            if !written.first {
-                return Ok(Some(written));
+            match state.holds.ask(self.holder, &claim.workflow, step) {
+                Asked::Granted => {}
+                Asked::Wait => return None,
+                Asked::Deadlock => return Some(Err(deadlock(&claim.workflow))),
             }
-            recorded = Some(written);
-        }
-        for (table, key, value) in puts {
-            state.rows.insert((table, key), value);
-        }
-        for sent in sends {
-            if sent.key == INPUT {
-                state.start(&sent.namespace, &sent.workflow, &sent.value, now)?;
-                continue;
+            let recorded = state.write(&claim.workflow, step, value, now);
+            if recorded.first {
+                self.apply(state, now);
             }
-            debug_assert!(sent.key.starts_with(INBOX) || state.value(&sent.workflow, &sent.key).is_none());
-            state.write(&sent.workflow, &sent.key, &sent.value, now);
-            state.wake(&sent.namespace, &sent.workflow, now);
-        }
-        drop(state);
-        shared.ready.notify_one();
+            Some(Ok(recorded))
+        });
+        let recorded = committed.await?;
+        shared.hint();
         Ok(recorded)
     }
+}
+
+fn deadlock(workflow: &str) -> Error {
+    Error::unavailable(format!(
+        "two transactions wait for each other, one of them for workflow `{workflow}`; roll this one back and run it again"
+    ))
 }

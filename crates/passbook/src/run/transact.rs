@@ -37,7 +37,15 @@ impl<S: Durable> Run<S> {
                 }
             }
         };
-        let value = effect(&mut transaction).await?;
+        let value = match effect(&mut transaction).await {
+            Ok(value) => value,
+            Err(error) => {
+                return match self.store.checkpointer().rollback(transaction).await {
+                    Err(lost) if lost.is_unavailable() => self.end(lost).await,
+                    _ => Err(error),
+                };
+            }
+        };
         let value = self.encode(name, &value).await;
         let (store, claim, step) = (self.store.clone(), self.claim.clone(), name.to_owned());
         // Never asked twice: a commit whose outcome is unknown is settled by the next pass, which finds the record or

@@ -1,0 +1,130 @@
+//! Plans do not depend on statistics: what was prepared on empty tables still uses the indexes when they are full.
+//!
+//! Of tables that were vacuumed while they held not one page this is not so: the server then believes that reading them
+//! whole is free, whatever the statement says, until it is told otherwise by the next analyze.
+
+mod common;
+
+use common::{Home, run};
+use sqlx::{AssertSqlSafe, PgConnection};
+
+/// The statements whose pace matters, with the types and the values of their parameters.
+const HOT: &[(&str, &str, &str)] = &[
+    (
+        "acquire",
+        "text[], bigint, timestamptz, interval",
+        "'{kind,other}', 50, NULL, '30 s'",
+    ),
+    ("append", "text, text", "'w500', '1'"),
+    (
+        "arrive",
+        "text, text, text, text, timestamptz",
+        "'kind', 'w500', 'key', '1', NULL",
+    ),
+    ("begin", "text, text, bigint", "'w500', 'step', 1"),
+    ("cancel", "text, text, timestamptz", "'kind', 'w500', NULL"),
+    ("claim", "text, timestamptz, interval", "'w500', NULL, '30 s'"),
+    ("claim_state", "text", "'w500'"),
+    ("deliver", "text, text, text, timestamptz", "'kind', 'w500', '1', NULL"),
+    ("dequeue", "text, text", "'kind', 'w500'"),
+    ("discard", "text", "'w500'"),
+    (
+        "done",
+        "text, text, timestamptz, timestamptz",
+        "'kind', 'w500', now(), NULL",
+    ),
+    (
+        "extend",
+        "text[], text[], timestamptz[], timestamptz, interval",
+        "'{kind,kind}', '{w500,w501}', ARRAY[now(), now()], NULL, '30 s'",
+    ),
+    ("fence", "text, text, timestamptz", "'kind', 'w500', NULL"),
+    ("finished", "text[]", "'{w500,w501}'"),
+    ("load", "text[]", "'{w500,w501}'"),
+    ("look_up", "text, text", "'w500', 'step'"),
+    ("make_ready", "text, text, timestamptz", "'kind', 'w500', NULL"),
+    ("next_due", "text[], timestamptz", "'{kind,other}', NULL"),
+    (
+        "next_ready",
+        "text[], bigint, timestamptz, interval",
+        "'{kind,other}', 50, NULL, '30 s'",
+    ),
+    ("record", "text, text, text, bigint", "'w500', 'step', '1', 1"),
+    (
+        "renew",
+        "text[], text[], bigint[], timestamptz[], text[], timestamptz, interval",
+        "'{kind,kind}', '{w500,w501}', '{1,1}', ARRAY[now(), now()], ARRAY[NULL, 'step'], NULL, '30 s'",
+    ),
+    ("reopen", "text, text, timestamptz", "'kind', 'w500', NULL"),
+    (
+        "settle",
+        "text, text, bigint, timestamptz, timestamptz, text, text[], timestamptz, text, text",
+        "'kind', 'w500', 1, now(), NULL, 'completed', '{}', NULL, NULL, '1'",
+    ),
+    ("start", "text, text, text, timestamptz", "'kind', 'w500', '1', NULL"),
+    ("status", "text, timestamptz", "'w500', NULL"),
+    ("supply", "text, text, text", "'w500', 'step', '1'"),
+    (
+        "wake_at",
+        "text, text, timestamptz, timestamptz, timestamptz",
+        "'kind', 'w500', now(), now(), NULL",
+    ),
+];
+
+const FILL: &str = "
+INSERT INTO workflow_queue SELECT 'kind', 'w' || n, now() + interval '1 day' + n * interval '1 second'
+    FROM generate_series(1, 1000000) n ON CONFLICT DO NOTHING;
+INSERT INTO workflow_checkpoint (workflow, step, value) SELECT 'w' || n % 100000, 'step-' || n, '1'
+    FROM generate_series(1, 1000000) n;
+INSERT INTO workflow_claim (workflow, token, held_until) SELECT 'w' || n, 1, now()
+    FROM generate_series(1, 100000) n ON CONFLICT DO NOTHING;
+UPDATE workflow_queue SET visible_at = now() WHERE workflow IN ('w500', 'w501');";
+
+async fn explain(connection: &mut PgConnection, name: &str, values: &str) -> String {
+    let sql = format!("EXPLAIN (COSTS OFF) EXECUTE {name}({values})");
+    let lines: Vec<String> = sqlx::query_scalar(AssertSqlSafe(sql))
+        .fetch_all(connection)
+        .await
+        .unwrap();
+    lines.join("\n")
+}
+
+// The only test of its program: a schema that another test makes or drops has every session plan anew.
+#[tokio::test]
+async fn what_was_prepared_on_new_tables_searches_full_ones_by_index() {
+    let home = Home::new();
+    home.prepared().await;
+    let mut session = home.foreign().await;
+    // No other session may analyze the tables: that would plan anew.
+    run(&mut session, "SET plan_cache_mode = force_generic_plan; SET jit = off").await;
+    for table in ["checkpoint", "claim", "queue"] {
+        let alone = format!("ALTER TABLE workflow_{table} SET (autovacuum_enabled = false)");
+        run(&mut session, &alone).await;
+    }
+    for (name, types, values) in HOT {
+        let path = format!("{}/sql/{name}.sql", env!("CARGO_MANIFEST_DIR"));
+        let sql = std::fs::read_to_string(path).unwrap().replace("{schema}", "");
+        run(&mut session, &format!("PREPARE {name}({types}) AS {sql}")).await;
+        run(&mut session, &format!("EXECUTE {name}({values})")).await;
+    }
+    for table in ["checkpoint", "claim", "queue"] {
+        run(&mut session, &format!("DELETE FROM workflow_{table}")).await;
+    }
+
+    // Before the fill it is surely the plan of empty tables; after it, it must not have become another.
+    searched_by_index(&mut session).await;
+    run(&mut home.foreign().await, FILL).await;
+    searched_by_index(&mut session).await;
+    home.drop().await;
+}
+
+async fn searched_by_index(session: &mut PgConnection) {
+    let mut scans = Vec::new();
+    for (name, _, values) in HOT {
+        let plan = explain(session, name, values).await;
+        if plan.contains("Seq Scan on workflow_") {
+            scans.push(format!("{name}:\n{plan}"));
+        }
+    }
+    assert!(scans.is_empty(), "{}", scans.join("\n\n"));
+}
