@@ -55,11 +55,20 @@ impl<S: Durable> Workflow<S> for Steps {
 
 /// One run.
 #[allow(clippy::cast_precision_loss)]
-pub(crate) async fn measure(database: &Database, drain: &Drain, run: usize, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(
+    database: &Database,
+    drain: &Drain,
+    batching: bool,
+    run: usize,
+    report: &mut Report,
+) -> Result<()> {
     let commits = floor::rows_per_second(database, 32, 1).await?;
     report.add("floor: 1 row a commit, 32 clients", "commits/s", commits);
     let schema = crate::schema("drain", run);
-    let options = Postgres::options().schema(&schema).connections(drain.connections);
+    let options = Postgres::options()
+        .batching(batching)
+        .schema(&schema)
+        .connections(drain.connections);
 
     let store = options.clone().connect(&database.url).await?;
     store.scheduler().prepare().await?;

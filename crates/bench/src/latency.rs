@@ -34,12 +34,15 @@ pub(crate) async fn measure(
     database: &Database,
     submits: usize,
     apart: bool,
+    batching: bool,
     run: usize,
     report: &mut Report,
 ) -> Result<()> {
     let commit = 1_000.0 / floor::rows_per_second(database, 1, 1).await?;
     report.add("floor: one commit, 1 client", "ms", commit);
-    let options = Postgres::options().schema(crate::schema("latency", run));
+    let options = Postgres::options()
+        .batching(batching)
+        .schema(crate::schema("latency", run));
     let store = options.clone().connect(&database.url).await?;
     store.scheduler().prepare().await?;
     let working = if apart {

@@ -26,6 +26,9 @@ struct Arguments {
     /// How often each figure is measured.
     #[arg(long, global = true, default_value_t = 3)]
     runs: usize,
+    /// Makes each write by itself, for comparison.
+    #[arg(long, global = true)]
+    no_batching: bool,
     /// Prints JSON instead of a table.
     #[arg(long, global = true)]
     json: bool,
@@ -67,17 +70,19 @@ async fn run(arguments: Arguments) -> Result<()> {
     let database = Database::open(arguments.database)?;
     let server = database.describe().await?;
     let mut report = Report::default();
+    let batching = !arguments.no_batching;
     for run in 0..arguments.runs {
         match &arguments.measure {
             Measure::Floor => floor::measure(&database, &mut report).await?,
-            Measure::Drain(drain) => drain::measure(&database, drain, run, &mut report).await?,
-            Measure::Start => start::measure(&database, run, &mut report).await?,
+            Measure::Drain(drain) => drain::measure(&database, drain, batching, run, &mut report).await?,
+            Measure::Start => start::measure(&database, batching, run, &mut report).await?,
             Measure::Latency { submits, apart } => {
-                latency::measure(&database, *submits, *apart, run, &mut report).await?;
+                latency::measure(&database, *submits, *apart, batching, run, &mut report).await?;
             }
         }
     }
-    let measure = format!("{:?}", arguments.measure);
+    let how = if batching { "" } else { ", each write by itself" };
+    let measure = format!("{:?}{how}", arguments.measure);
     if arguments.json {
         println!(
             "{}",

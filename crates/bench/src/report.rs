@@ -107,7 +107,14 @@ pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
 }
 
 fn median(values: &[f64]) -> f64 {
-    quantile(values, 0.5)
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => 0.0,
+        even if even % 2 == 0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
+        _ => sorted[middle],
+    }
 }
 
 fn spread(values: &[f64]) -> (f64, f64) {

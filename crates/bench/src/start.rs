@@ -15,11 +15,12 @@ const WHILE: Duration = Duration::from_millis(1_500);
 
 /// One run.
 #[allow(clippy::cast_precision_loss)]
-pub(crate) async fn measure(database: &Database, run: usize, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(database: &Database, batching: bool, run: usize, report: &mut Report) -> Result<()> {
     let commits = floor::rows_per_second(database, 32, 1).await?;
     report.add("floor: 1 row a commit, 32 clients", "commits/s", commits);
     let schema = crate::schema("start", run);
     let store = Postgres::options()
+        .batching(batching)
         .schema(&schema)
         .connections(32)
         .connect(&database.url)
