@@ -10,7 +10,7 @@ use crate::durable::Durable;
 use crate::{Error, Finished, Inspect, Result, Scheduler};
 
 /// How soon the store is asked again after somebody began to wait; it grows by half up to the store's poll.
-const SOONEST: Duration = Duration::from_millis(5);
+const SOONEST: Duration = Duration::from_millis(1);
 /// How many workflows are asked for in one statement.
 const PAGE: usize = 1_000;
 
