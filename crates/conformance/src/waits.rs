@@ -102,7 +102,7 @@ pub async fn a_value_in_time_wins_over_the_limit<S: Store>(bed: Bed<S>) {
 /// Case 5: a timeout and an arrival at the same moment name the same winner.
 pub async fn a_timeout_and_an_arrival_name_the_same_winner<S: Store>(bed: Bed<S>) {
     let (mut clock, mut world) = (0, 0);
-    for n in 0..100 {
+    for n in 0..1_000 {
         let workflow = format!("w{n}");
         bed.start(&workflow).await;
         let body = async |run: &Run<S>| run.awaiting::<u32>("go").within(MINUTE).await;
@@ -124,7 +124,7 @@ pub async fn a_timeout_and_an_arrival_name_the_same_winner<S: Store>(bed: Bed<S>
         *(if first { &mut world } else { &mut clock }) += 1;
         assert!(bed.take().await.is_none_or(|(pass, _)| pass.claim.workflow == workflow));
     }
-    assert_eq!(clock + world, 100);
+    assert_eq!(clock + world, 1_000);
 }
 
 async fn read<S: Durable>(run: &Run<S>, name: &str, after: &Cursor, limit: usize) -> Batch<u32> {

@@ -9,6 +9,7 @@ use conformance::faulty::{Faults, FaultyDurable, Side};
 use passbook::{
     Acquire, Checkpointer as _, Clock, Durable, MemoryStore, Outcome, Run, Scheduler as _, Settlement, State, resume,
 };
+use passbook_postgres::Postgres;
 use passbook_sqlite::Sqlite;
 
 const NAP: Duration = Duration::from_mins(1);
@@ -128,6 +129,16 @@ async fn a_failure_at_any_boundary_loses_and_doubles_nothing_on_sqlite() {
     let clock = Clock::manual(MORNING);
     let options = Sqlite::options().clock(clock.clone());
     let store = options.open(folder.path().join("store.db")).await.expect("a store");
+    store.scheduler().prepare().await.expect("a schema");
+    every_boundary(Bed { store, clock }).await;
+}
+
+#[tokio::test]
+async fn a_failure_at_any_boundary_loses_and_doubles_nothing_on_postgres() {
+    let schema = conformance::server::schema();
+    let clock = Clock::manual(MORNING);
+    let options = Postgres::options().schema(schema.name()).clock(clock.clone());
+    let store = options.connect(schema.url()).await.expect("a store");
     store.scheduler().prepare().await.expect("a schema");
     every_boundary(Bed { store, clock }).await;
 }

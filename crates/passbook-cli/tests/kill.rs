@@ -208,3 +208,52 @@ async fn killed_again_and_again_it_pays_each_order_once_on_postgres() {
         .await
         .expect("the database can be dropped");
 }
+
+#[tokio::test]
+async fn a_migration_killed_at_any_moment_leaves_the_schema_whole_on_postgres() {
+    let server = std::env::var("PASSBOOK_TEST_POSTGRES")
+        .expect("this test needs a Postgres; `cargo xtask test` starts one for it and stops it again");
+    let name = format!("migrated_{}", std::process::id());
+    let mut admin = sqlx::PgConnection::connect(&server).await.expect("the server answers");
+    let database = format!(
+        "{}/{name}",
+        server.rsplit_once('/').expect("the URL names a database").0
+    );
+    for millis in [5, 15, 20, 25, 30, 35, 45, 60] {
+        let create = AssertSqlSafe(format!("CREATE DATABASE {name}"));
+        sqlx::query(create)
+            .execute(&mut admin)
+            .await
+            .expect("a database can be made");
+        let migrate = || {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_passbook"));
+            command.args(["migrate", "--database", &database]);
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            command.spawn().expect("the command starts")
+        };
+        let mut killed = migrate();
+        std::thread::sleep(Duration::from_millis(millis));
+        killed.kill().expect("it can be killed");
+        killed.wait().expect("it ends");
+        assert!(
+            migrate().wait().expect("it ends").success(),
+            "the next boot finds it done or does it"
+        );
+        let mut connection = sqlx::PgConnection::connect(&database)
+            .await
+            .expect("the database answers");
+        let versions = sqlx::query("SELECT version FROM passbook_migration ORDER BY version");
+        let versions = versions
+            .fetch_all(&mut connection)
+            .await
+            .expect("the versions are noted");
+        let versions: Vec<i64> = versions.iter().map(|version| version.get(0)).collect();
+        assert_eq!(versions, [1, 2], "each once");
+        connection.close().await.expect("it closes");
+        let drop = AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)"));
+        sqlx::query(drop)
+            .execute(&mut admin)
+            .await
+            .expect("the database can be dropped");
+    }
+}
