@@ -1,5 +1,5 @@
 -- Hides deliveries for another lease, and says which it still held. Locks queue rows in the order of the workflows, skipping
--- those that others hold.
+-- those that others hold. `IS TRUE` for the reason that renew.sql gives.
 -- $1 namespaces, $2 workflows, $3 receipts, $4 now, $5 lease
 WITH queued AS MATERIALIZED (
     SELECT a.namespace, a.workflow
@@ -9,7 +9,7 @@ WITH queued AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT
         FROM {schema}workflow_queue q
-        WHERE q.namespace = a.namespace AND q.workflow = a.workflow AND q.visible_at = a.receipt
+        WHERE q.namespace = a.namespace AND q.workflow = a.workflow AND (q.visible_at = a.receipt) IS TRUE
         LIMIT 1
         FOR UPDATE SKIP LOCKED
     ) q

@@ -1,6 +1,7 @@
 -- Gives signs of life for many passes. Locks queue rows (skipping those that others hold: their turn comes at the next sign),
 -- then claim rows, both in the order of the workflows. A row comes back for each pass asked for. Rows are looked up one by
--- one and rewritten by upsert, so that no plan depends on statistics.
+-- one and rewritten by upsert, so that no plan depends on statistics; `IS TRUE` keeps the receipt out of the index's condition, as
+-- all deliveries of one take share it and a look-up by it reads them all.
 -- $1 namespaces, $2 workflows, $3 tokens, $4 receipts, $5 running, $6 now, $7 lease
 WITH asked AS MATERIALIZED (
     SELECT *
@@ -13,7 +14,7 @@ WITH asked AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT
         FROM {schema}workflow_queue q
-        WHERE q.namespace = asked.namespace AND q.workflow = asked.workflow AND q.visible_at = asked.receipt
+        WHERE q.namespace = asked.namespace AND q.workflow = asked.workflow AND (q.visible_at = asked.receipt) IS TRUE
         LIMIT 1
         FOR UPDATE SKIP LOCKED
     ) q

@@ -133,10 +133,13 @@ impl Durable for PostgresDurable {
             .into_iter()
             .flatten()
             .collect();
+        // Where the room was used up, there may be more, also when some of what was taken is held or over.
+        let soon = if taken.len() < request.limit {
+            due.map(|due| now.until(due))
+        } else {
+            Some(Duration::ZERO)
+        };
         let mut acquired = Acquired::default();
-        if taken.len() < request.limit {
-            acquired.next_due = due.map(|due| now.until(due));
-        }
         let time = StoreTime::new(now, &link.clock);
         for Taken {
             delivery,
@@ -163,6 +166,9 @@ impl Durable for PostgresDurable {
             }
         }
         self.load_all(&mut acquired.passes).await?;
+        if acquired.passes.len() < request.limit {
+            acquired.next_due = soon;
+        }
         Ok(acquired)
     }
 
