@@ -54,10 +54,7 @@ impl<S: Durable + Inspect> Bed<S> {
     /// The next pass that is due, if one is.
     pub async fn take(&self) -> Option<(Pass, Delivery)> {
         let namespaces = [KIND.to_owned()];
-        let request = Acquire {
-            namespaces: &namespaces,
-            limit: 1,
-        };
+        let request = Acquire::new(&namespaces, 1);
         self.store
             .acquire(&request)
             .await
@@ -94,7 +91,10 @@ impl<S: Durable + Inspect> Bed<S> {
             Outcome::Lost(_) => return outcome,
         };
         let held = self.store.settle(&claim, delivery, &settlement).await;
-        assert!(held.expect("a settle succeeds"), "the pass still holds its workflow");
+        assert!(
+            held.expect("a settle succeeds").is_held(),
+            "the pass still holds its workflow"
+        );
         outcome
     }
 

@@ -220,6 +220,7 @@ pub async fn a_cancelled_pass_is_put_down<S: Store>(bed: Bed<S>) {
             .settle(&pass.claim, &delivery, &handed_back)
             .await
             .expect("asked")
+            .is_held()
     );
     assert_eq!(bed.status("w").await.state, State::Cancelled);
 }

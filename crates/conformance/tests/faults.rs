@@ -40,10 +40,7 @@ async fn body<S: Durable>(run: &Run<S>, counts: &Counts) -> Result<u32, String> 
 /// One pass as a worker makes it, but for patience: what fails is left as a process leaves it that dies there.
 async fn pass<S: Durable>(store: &S, counts: &Counts) -> passbook::Result<()> {
     let namespaces = [KIND.to_owned()];
-    let request = Acquire {
-        namespaces: &namespaces,
-        limit: 1,
-    };
+    let request = Acquire::new(&namespaces, 1);
     for (pass, delivery) in store.acquire(&request).await?.passes {
         let claim = pass.claim.clone();
         let settlement = match resume(pass, store, async |run| body(run, counts).await).await {

@@ -130,6 +130,7 @@ async fn a_result_that_the_codec_cannot_read_is_an_error_to_its_waiter_alone() {
                 .settle(&pass.claim, &delivery, &outcome)
                 .await
                 .expect("a settle")
+                .is_held()
         );
     }
     let client = Client::new(store);

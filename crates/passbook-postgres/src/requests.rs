@@ -1,6 +1,6 @@
 //! The writes that can be made for many callers at once.
 
-use passbook::{Claim, Delivery, Error, Recorded, Result, Settlement, State, Timestamp, Value};
+use passbook::{Claim, Delivery, Error, Recorded, Result, Settled, Settlement, State, Timestamp, Value};
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
@@ -248,10 +248,9 @@ impl Settling {
 }
 
 impl Request for Settling {
-    /// Whether the pass still held its workflow.
-    type Reply = bool;
+    type Reply = Settled;
 
-    async fn many(link: &Link, requests: &[&Self]) -> Result<Vec<Option<bool>>> {
+    async fn many(link: &Link, requests: &[&Self]) -> Result<Vec<Option<Settled>>> {
         let namespaces: Vec<_> = requests.iter().map(|each| each.namespace.as_deref()).collect();
         let workflows: Vec<_> = requests.iter().map(|each| each.claim.workflow.as_str()).collect();
         let tokens: Vec<_> = requests.iter().map(|each| each.claim.token).collect();
@@ -283,10 +282,10 @@ impl Request for Settling {
                 count(requests, "settle", "passes")
             })
             .await?;
-        placed(&rows, requests, |row, _| Ok(Some(row.try_get("held")?)))
+        placed(&rows, requests, |row, _| Ok(Some(settled(row)?)))
     }
 
-    async fn one(&self, link: &Link) -> Result<bool> {
+    async fn one(&self, link: &Link) -> Result<Settled> {
         let (namespace, receipt) = (self.namespace.as_deref(), self.receipt.map(moment));
         let (wake_at, now) = (self.wake_at.map(moment), link.bound_now());
         let bind = |q: Asking| {
@@ -305,8 +304,21 @@ impl Request for Settling {
         };
         let what = || format!("settle workflow `{}`", self.claim.workflow);
         let rows = link.ask(&link.statements.settle, bind, what).await?;
-        rows::one(&rows, |row| row.try_get("held"), "settle a workflow")
+        rows::one(&rows, settled, "settle a workflow")
     }
+}
+
+/// A row of `settle.sql`.
+fn settled(row: &PgRow) -> sqlx::Result<Settled> {
+    Ok(if !row.try_get::<bool, _>("held")? {
+        Settled::Lost
+    } else if row.try_get("woken")? {
+        Settled::Woken
+    } else {
+        Settled::Quiet {
+            seen: row.try_get("seen")?,
+        }
+    })
 }
 
 /// The answers of a batch, each at the place of its request; `None` where no row came back.

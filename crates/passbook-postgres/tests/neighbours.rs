@@ -131,7 +131,7 @@ async fn a_workflow_that_a_neighbour_starts_is_run_here() {
     .await;
     assert!(matches!(outcome, Outcome::Completed(2)), "{outcome:?}");
     let settled = Settlement::Completed { result: value("sent") };
-    assert!(store.settle(&claim, &delivery, &settled).await.unwrap());
+    assert!(store.settle(&claim, &delivery, &settled).await.unwrap().is_held());
 
     assert_eq!(neighbour.steps("w").await, [":input", ":result", "packed"]);
     assert_eq!(neighbour.take().await, None, "nothing is left to run");
@@ -204,7 +204,7 @@ async fn a_claim_of_ours_is_respected_by_a_neighbour() {
     assert_eq!(neighbour.take().await, None, "the delivery is hidden");
     assert_eq!(neighbour.claim("w").await, None, "the claim is held");
     let handed_back = store.settle(&pass.claim, &delivery, &Settlement::HandedBack).await;
-    assert!(handed_back.unwrap());
+    assert!(handed_back.unwrap().is_held());
     assert_eq!(
         neighbour.take().await.as_deref(),
         Some("w"),
@@ -240,7 +240,7 @@ async fn a_neighbour_that_took_a_workflow_over_fences_the_pass_here() {
     };
     assert_eq!(store_half.renew(&[life]).await.unwrap(), [false]);
     let completed = Settlement::Completed { result: value("ours") };
-    assert!(!store.settle(&claim, &delivery, &completed).await.unwrap());
+    assert!(!store.settle(&claim, &delivery, &completed).await.unwrap().is_held());
 
     assert!(neighbour.record("w", token, "step", "\"theirs\"").await);
     assert_eq!(neighbour.steps("w").await, [":input", "step"]);
@@ -297,7 +297,7 @@ async fn a_value_from_a_neighbour_wakes_the_workflow_that_waits_for_it() {
         wake_at: None,
         waits_for: vec!["approved".to_owned()],
     };
-    assert!(store.settle(&pass.claim, &delivery, &waits).await.unwrap());
+    assert!(store.settle(&pass.claim, &delivery, &waits).await.unwrap().is_held());
     assert_eq!(acquired(&store, 1).await.len(), 0);
 
     assert!(neighbour.send("w", "approved", "true").await);
@@ -321,7 +321,7 @@ async fn a_wakeup_of_a_neighbour_in_the_middle_of_a_pass_is_kept() {
         wake_at: None,
         waits_for: vec!["approved".to_owned()],
     };
-    assert!(store.settle(&pass.claim, &delivery, &waits).await.unwrap());
+    assert!(store.settle(&pass.claim, &delivery, &waits).await.unwrap().is_held());
     assert_eq!(acquired(&store, 1).await.len(), 1, "ready now");
     home.drop().await;
 }
@@ -349,10 +349,7 @@ async fn a_row_that_a_neighbour_holds_is_skipped() {
     transaction.rollback().await.unwrap();
 
     let namespaces = [KIND.to_owned()];
-    let request = Acquire {
-        namespaces: &namespaces,
-        limit: 10,
-    };
+    let request = Acquire::new(&namespaces, 10);
     assert_eq!(store.acquire(&request).await.unwrap().passes[0].0.claim.workflow, "b");
     assert!(store.scheduler().next_due(&namespaces).await.unwrap().is_some());
     home.drop().await;

@@ -40,7 +40,7 @@ const HOT: &[(&str, &str, &str)] = &[
     ),
     ("fence", "text, text, timestamptz", "'kind', 'w500', NULL"),
     ("finished", "text[]", "'{w500,w501}'"),
-    ("load", "text[]", "'{w500,w501}'"),
+    ("load", "text[], bigint[]", "'{w500,w501}', '{NULL,1}'"),
     ("look_up", "text, text", "'w500', 'step'"),
     ("make_ready", "text, text, timestamptz", "'kind', 'w500', NULL"),
     ("next_due", "text[], timestamptz", "'{kind,other}', NULL"),
@@ -74,7 +74,7 @@ const HOT: &[(&str, &str, &str)] = &[
 const FILL: &str = "
 INSERT INTO workflow_queue SELECT 'kind', 'w' || n, now() + interval '1 day' + n * interval '1 second'
     FROM generate_series(1, 1000000) n ON CONFLICT DO NOTHING;
-INSERT INTO workflow_checkpoint (workflow, step, value) SELECT 'w' || n % 100000, 'step-' || n, '1'
+INSERT INTO workflow_checkpoint (workflow, step, value, arrived) SELECT 'w' || n % 100000, 'step-' || n, '1', n % 10 = 0
     FROM generate_series(1, 1000000) n;
 INSERT INTO workflow_claim (workflow, token, held_until) SELECT 'w' || n, 1, now()
     FROM generate_series(1, 100000) n ON CONFLICT DO NOTHING;
@@ -122,6 +122,8 @@ async fn searched_by_index(session: &mut PgConnection) {
     let mut scans = Vec::new();
     for (name, _, values) in HOT {
         let plan = explain(session, name, values).await;
+        // The sequence is a table of one row.
+        let plan = plan.replace("Seq Scan on workflow_checkpoint_seq", "");
         if plan.contains("Seq Scan on workflow_") {
             scans.push(format!("{name}:\n{plan}"));
         }

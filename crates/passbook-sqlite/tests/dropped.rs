@@ -117,10 +117,7 @@ async fn a_dropped_acquire_or_settle_is_whole_or_not_there() {
     let store = home.prepared().await;
     let mut foreign = home.foreign().await;
     let namespaces = ["passes".to_owned()];
-    let request = Acquire {
-        namespaces: &namespaces,
-        limit: 3,
-    };
+    let request = Acquire::new(&namespaces, 3);
     for stop in [Stop::Working, Stop::Answered] {
         for polls in 1.. {
             let workflow = format!("{stop:?}{polls}");

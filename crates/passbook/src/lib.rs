@@ -96,6 +96,7 @@ mod client;
 mod codec;
 mod durable;
 mod error;
+mod hints;
 mod inspect;
 mod memory;
 mod pass;
@@ -113,8 +114,9 @@ pub use checkpointer::{
 };
 pub use client::{Client, Ended, Kind, Sent};
 pub use codec::{Codec, Coded, CodedCheckpointer};
-pub use durable::{Acquire, Acquired, Durable, Enlist, Pass, Renewed, Settlement, Tx, check_name};
+pub use durable::{Acquire, Acquired, Durable, Enlist, Pass, Renewed, Settled, Settlement, Tx, check_name};
 pub use error::{Error, Result};
+pub use hints::{Endings, Hints};
 pub use inspect::{Filter, Finished, Inspect, State, Status};
 pub use memory::{MemoryCheckpointer, MemoryOptions, MemoryScheduler, MemoryStore, MemoryTransaction, MemoryTx};
 pub use pass::{Failure, Outcome, resume};

@@ -61,6 +61,11 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     ),
     (
         "postgres",
+        "notify.sql",
+        "tells other processes; SQLite's look at the file itself",
+    ),
+    (
+        "postgres",
         "record_many.sql",
         "one statement for many callers; SQLite has one writer, who needs none",
     ),
