@@ -26,6 +26,16 @@ pub struct Bed<S> {
     pub store: S,
     /// Its clock.
     pub clock: Clock,
+    /// How many suspended bodies its workers keep.
+    pub kept: usize,
+}
+
+impl<S> Bed<S> {
+    /// A bed whose workers keep all suspended bodies.
+    pub fn new(store: S, clock: Clock) -> Self {
+        let kept = 1_000_000;
+        Self { store, clock, kept }
+    }
 }
 
 impl<S: Durable + Inspect> Bed<S> {

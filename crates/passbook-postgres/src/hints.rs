@@ -206,7 +206,7 @@ async fn hear(link: &Weak<Link>, pause: &mut Duration) -> sqlx::Result<()> {
         .connect_lazy_with(connect);
     let mut listener = PgListener::connect_with(&pool).await?;
     listener.listen(&channel).await?;
-    let mut told = None;
+    let mut told: Option<String> = None;
     loop {
         let Some(link) = link.upgrade() else {
             return Ok(());
