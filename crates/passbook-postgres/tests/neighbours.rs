@@ -2,11 +2,16 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
 use common::{Home, KIND, acquired, claimed, run, steps, value};
 use passbook::{
-    Acquire, Checkpointer as _, Claimed, Durable as _, Inspect as _, Life, Outcome, Scheduler as _, Settlement, State,
-    resume,
+    Acquire, Checkpointer as _, Claimed, Client, Durable as _, Ended, Inspect as _, Life, Outcome, Run, Scheduler as _,
+    Settlement, Shutdown, State, Worker, Workflow, resume,
 };
+use passbook_postgres::Postgres;
 use sqlx::{Connection as _, PgConnection};
 
 /// The other program. Each of its moves is what `docs/schema.md` tells its author to write.
@@ -353,4 +358,68 @@ async fn a_row_that_a_neighbour_holds_is_skipped() {
     assert_eq!(store.acquire(&request).await.unwrap().passes[0].0.claim.workflow, "b");
     assert!(store.scheduler().next_due(&namespaces).await.unwrap().is_some());
     home.drop().await;
+}
+
+/// Waits for one value, then for the other; counts how often it began.
+struct Both(Arc<AtomicU32>);
+
+impl Workflow<Postgres> for Both {
+    const NAME: &'static str = KIND;
+    type Input = String;
+    type Output = (u64, u64);
+    type Error = String;
+
+    async fn run(&self, run: &Run<Postgres>, _: String) -> Result<(u64, u64), String> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let one = run.awaiting("one").await;
+        Ok((one, run.awaiting("two").await))
+    }
+}
+
+/// The neighbour draws the number of its record first and commits last. A body that was kept meanwhile has seen a higher
+/// one, and must not pass the lower one over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_value_that_a_neighbour_drew_early_reaches_a_body_that_is_kept() {
+    let home = Home::new();
+    let store = home.prepared().await;
+    let mut neighbour = Neighbour::of(&home).await;
+    let client = Client::new(store.clone());
+    let began = Arc::new(AtomicU32::new(0));
+    let shutdown = Shutdown::new();
+    let worker = Worker::new(store.clone()).register(Both(began.clone()));
+    let worker = tokio::spawn(worker.run(shutdown.clone()));
+    client.start::<Both>("w", &String::new()).await.unwrap();
+    waits_for(&client, "one").await;
+
+    let mut transaction = neighbour.0.begin().await.unwrap();
+    let two = "INSERT INTO workflow_checkpoint (workflow, step, value) VALUES ('w', 'two', '2')";
+    sqlx::query(two).execute(&mut *transaction).await.unwrap();
+    assert!(client.arrive::<Both>("w", "one", &1).await.unwrap().first);
+    waits_for(&client, "two").await;
+    sqlx::query("INSERT INTO workflow_queue VALUES ($1, 'w', now())")
+        .bind(KIND)
+        .execute(&mut *transaction)
+        .await
+        .unwrap();
+    transaction.commit().await.unwrap();
+
+    let ended = tokio::time::timeout(Duration::from_mins(1), client.result::<Both>("w")).await;
+    assert_eq!(ended.expect("it is not stuck").unwrap(), Ended::Completed((1, 2)));
+    assert!(
+        began.load(Ordering::SeqCst) >= 2,
+        "it replayed to see what was passed over"
+    );
+    shutdown.begin();
+    worker.await.unwrap().unwrap();
+    home.drop().await;
+}
+
+async fn waits_for(client: &Client<Postgres>, key: &str) {
+    loop {
+        let status = client.status("w").await.unwrap().expect("it is known");
+        if status.state == State::Waiting && status.waits_for == [key] {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
