@@ -15,7 +15,7 @@ use crate::PostgresOptions;
 use crate::batch::Batcher;
 use crate::error::{Doing, is_collision};
 use crate::hints::Telling;
-use crate::requests::{Arrival, Recording, Settling, Start};
+use crate::requests::{Arrival, Message, Recording, Settling, Start};
 use crate::rows::moment;
 use crate::statements::{Statements, safe};
 
@@ -41,6 +41,7 @@ pub(crate) struct Link {
     pub(crate) records: Batcher<Recording>,
     pub(crate) starts: Batcher<Start>,
     pub(crate) arrivals: Batcher<Arrival>,
+    pub(crate) messages: Batcher<Message>,
     pub(crate) settlements: Batcher<Settling>,
     pub(crate) pooler: bool,
     /// Signs of life have a connection of their own: effects that hold every connection of the pool must not starve them.
@@ -71,6 +72,7 @@ impl Link {
             records: Batcher::default(),
             starts: Batcher::default(),
             arrivals: Batcher::default(),
+            messages: Batcher::default(),
             settlements: Batcher::default(),
             pooler: options.pooler,
             lifeline: Own::default(),

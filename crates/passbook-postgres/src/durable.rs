@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use passbook::{
-    Acquire, Acquired, Checkpointer as _, Claim, Delivery, Durable, Error, Life, Pass, Recorded, Renewed, Result,
+    Acquire, Acquired, Batches, Checkpointer as _, Claim, Delivery, Durable, Life, Pass, Recorded, Renewed, Result,
     Scheduler as _, Settled, Settlement, StoreTime, Timestamp, Value, check_name,
 };
 use sqlx::Row as _;
@@ -12,7 +12,7 @@ use sqlx::postgres::{PgPool, PgRow};
 
 use crate::checkpointer::granted;
 use crate::connection::{Asking, Link};
-use crate::requests::{Arrival, Settling, Start};
+use crate::requests::{Arrival, Message, Settling, Start};
 use crate::rows::{self, moment};
 use crate::scheduler::{limit, same};
 use crate::{PostgresCheckpointer, PostgresOptions, PostgresScheduler};
@@ -51,6 +51,18 @@ impl PostgresDurable {
     /// The pool, e.g. for a transaction of the application's own.
     pub fn pool(&self) -> &PgPool {
         &self.link().pool
+    }
+
+    /// How the writes of this store have gone together, by kind; see [`PostgresOptions::batching`].
+    pub fn batches(&self) -> [(&'static str, Batches); 5] {
+        let (halves, pair) = (&self.checkpointer.0, self.link());
+        [
+            ("record", halves.records.counted()),
+            ("start", pair.starts.counted()),
+            ("arrive", pair.arrivals.counted()),
+            ("deliver", pair.messages.counted()),
+            ("settle", pair.settlements.counted()),
+        ]
     }
 
     pub(crate) fn link(&self) -> &Arc<Link> {
@@ -98,12 +110,13 @@ impl Durable for PostgresDurable {
 
     async fn deliver(&self, namespace: &str, workflow: &str, value: &Value) -> Result<String> {
         check(namespace, workflow)?;
-        let (link, now) = (self.link(), self.link().bound_now());
-        let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(value.as_str()).bind(now);
-        let what = || format!("deliver to workflow `{workflow}`");
-        let rows = link.ask(&link.statements.deliver, bind, what).await?;
-        let key = delivered(&rows, namespace, workflow)?;
-        link.tell_ready();
+        let request = Message {
+            namespace: namespace.to_owned(),
+            workflow: workflow.to_owned(),
+            value: value.clone(),
+        };
+        let key = self.link().messages.ask(self.link(), request).await?;
+        self.link().tell_ready();
         Ok(key)
     }
 
@@ -278,14 +291,6 @@ fn taken(row: &PgRow) -> sqlx::Result<Option<Taken>> {
         granted,
         over,
     }))
-}
-
-/// A row of `deliver.sql`, which has none for a workflow of another kind.
-pub(crate) fn delivered(rows: &[PgRow], namespace: &str, workflow: &str) -> Result<String> {
-    if rows.is_empty() {
-        return Err(Error::wrong_kind(workflow, namespace));
-    }
-    rows::one(rows, |row| row.try_get("step"), "deliver to a workflow")
 }
 
 pub(crate) fn check(namespace: &str, workflow: &str) -> Result<()> {

@@ -8,9 +8,9 @@ use sqlx::postgres::PgRow;
 
 use crate::PostgresDurable;
 use crate::connection::Asking;
-use crate::durable::{check, delivered};
+use crate::durable::check;
 use crate::error::Doing;
-use crate::requests::{arrived, started};
+use crate::requests::{arrived, delivered, started};
 use crate::statements::safe;
 
 impl PostgresDurable {

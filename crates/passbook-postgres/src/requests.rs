@@ -175,6 +175,58 @@ pub(crate) fn arrived(rows: &[PgRow], value: &Value, namespace: &str, workflow: 
     rows::one(rows, |row| rows::recorded(row, value), "send to a workflow")
 }
 
+/// One value for an inbox; `deliver.sql`.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) namespace: String,
+    pub(crate) workflow: String,
+    pub(crate) value: Value,
+}
+
+impl Request for Message {
+    /// The key that it was filed under.
+    type Reply = String;
+
+    async fn many(link: &Link, requests: &[&Self]) -> Result<Vec<Option<String>>> {
+        let namespaces: Vec<_> = requests.iter().map(|each| each.namespace.as_str()).collect();
+        let workflows: Vec<_> = requests.iter().map(|each| each.workflow.as_str()).collect();
+        let values: Vec<_> = requests.iter().map(|each| each.value.as_str()).collect();
+        let now = link.bound_now();
+        let bind = |q: Asking| q.bind(&namespaces).bind(&workflows).bind(&values).bind(now);
+        let rows = link
+            .ask(&link.statements.deliver_many, bind, || {
+                count(requests, "deliver", "values")
+            })
+            .await?;
+        placed(&rows, requests, |row, _| {
+            // One of another kind is asked alone, and told so.
+            let of_kind: bool = row.try_get("of_kind")?;
+            Ok(if of_kind { Some(row.try_get("step")?) } else { None })
+        })
+    }
+
+    async fn one(&self, link: &Link) -> Result<String> {
+        let Self {
+            namespace,
+            workflow,
+            value,
+        } = self;
+        let now = link.bound_now();
+        let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(value.as_str()).bind(now);
+        let what = || format!("deliver to workflow `{workflow}`");
+        let rows = link.ask(&link.statements.deliver, bind, what).await?;
+        delivered(&rows, namespace, workflow)
+    }
+}
+
+/// A row of `deliver.sql`, which has none for a workflow of another kind.
+pub(crate) fn delivered(rows: &[PgRow], namespace: &str, workflow: &str) -> Result<String> {
+    if rows.is_empty() {
+        return Err(Error::wrong_kind(workflow, namespace));
+    }
+    rows::one(rows, |row| row.try_get("step"), "deliver to a workflow")
+}
+
 /// One end of a pass; `settle.sql`.
 #[derive(Debug)]
 pub(crate) struct Settling {

@@ -40,6 +40,7 @@ statements!(
     claim,
     claim_state,
     deliver,
+    deliver_many,
     dequeue,
     discard,
     done,

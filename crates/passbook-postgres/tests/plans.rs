@@ -22,10 +22,20 @@ const HOT: &[(&str, &str, &str)] = &[
         "'kind', 'w500', 'key', '1', NULL",
     ),
     ("begin", "text, text, bigint", "'w500', 'step', 1"),
+    (
+        "arrive_many",
+        "text[], text[], text[], text[], timestamptz",
+        "'{kind,kind}', '{w500,w501}', '{key,key}', '{1,1}', NULL",
+    ),
     ("cancel", "text, text, timestamptz", "'kind', 'w500', NULL"),
     ("claim", "text, timestamptz, interval", "'w500', NULL, '30 s'"),
     ("claim_state", "text", "'w500'"),
     ("deliver", "text, text, text, timestamptz", "'kind', 'w500', '1', NULL"),
+    (
+        "deliver_many",
+        "text[], text[], text[], timestamptz",
+        "'{kind,kind}', '{w500,w501}', '{1,1}', NULL",
+    ),
     ("dequeue", "text, text", "'kind', 'w500'"),
     ("discard", "text", "'w500'"),
     (
@@ -49,6 +59,11 @@ const HOT: &[(&str, &str, &str)] = &[
         "text[], bigint, timestamptz, interval",
         "'{kind,other}', 50, NULL, '30 s'",
     ),
+    (
+        "record_many",
+        "text[], text[], text[], bigint[]",
+        "'{w500,w501}', '{step,step}', '{1,1}', '{1,1}'",
+    ),
     ("record", "text, text, text, bigint", "'w500', 'step', '1', 1"),
     (
         "renew",
@@ -60,6 +75,17 @@ const HOT: &[(&str, &str, &str)] = &[
         "settle",
         "text, text, bigint, timestamptz, timestamptz, text, text[], timestamptz, text, text",
         "'kind', 'w500', 1, now(), NULL, 'completed', '{}', NULL, NULL, '1'",
+    ),
+    (
+        "settle_many",
+        "text[], text[], bigint[], timestamptz[], timestamptz, text[], text[], timestamptz[], text[], text[]",
+        "'{kind,kind}', '{w500,w501}', '{1,1}', ARRAY[now(), now()], NULL, '{completed,waiting}', ARRAY[NULL, '[\"a\"]'], \
+         ARRAY[NULL, NULL]::timestamptz[], ARRAY[NULL, NULL], ARRAY['1', NULL]",
+    ),
+    (
+        "start_many",
+        "text[], text[], text[], timestamptz",
+        "'{kind,kind}', '{w500,w501}', '{1,1}', NULL",
     ),
     ("start", "text, text, text, timestamptz", "'kind', 'w500', '1', NULL"),
     ("status", "text, timestamptz", "'w500', NULL"),

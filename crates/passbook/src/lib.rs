@@ -91,6 +91,7 @@
 //! Values are whatever serde can write, kept as canonical JSON: see [`Value`] for what is refused, and for the limits.
 //! [`Coded`] puts a codec of your own before a store, e.g. to encrypt them.
 
+mod batches;
 mod checkpointer;
 mod client;
 mod codec;
@@ -109,6 +110,7 @@ mod value;
 mod worker;
 mod workflow;
 
+pub use batches::Batches;
 pub use checkpointer::{
     Begun, Checkpointer, Claim, Claimed, Granted, INBOX, INPUT, Life, MAX_NAME_BYTES, RESULT, Record, Recorded,
 };
