@@ -7,3 +7,9 @@ use conformance::stores::File;
 conformance_suite!(
     File: checkpointer, claims, transact, scheduler, durable, settles, fused, inspect, enlist, repairs
 );
+
+/// The groups whose writes go together otherwise.
+mod each_write_by_itself {
+    use super::*;
+    conformance_suite!(File<false>: checkpointer, durable, settles, fused, repairs);
+}
