@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use crate::SqliteOptions;
 use crate::batch::Batch;
 use crate::error::{Doing, is_busy};
+use crate::watch::{TICK, Watch};
 
 /// A SQLite file, open for this process. Clones share its connections.
 ///
@@ -37,6 +38,7 @@ struct Inner {
     /// Whether something was made ready that is not committed yet.
     waking: AtomicBool,
     ready: Notify,
+    watch: Watch,
 }
 
 impl SqliteFile {
@@ -81,6 +83,7 @@ impl SqliteFile {
             .connect_lazy_with(connect.pragma("query_only", "ON"));
 
         Ok(Self(Arc::new(Inner {
+            watch: Watch::of(&path),
             path,
             writer,
             unfinished,
@@ -177,7 +180,20 @@ impl SqliteFile {
     }
 
     pub(crate) async fn hinted(&self) {
-        self.0.ready.notified().await;
+        let watch = async {
+            loop {
+                // First, so that a worker which is told of its own commits looks no oftener than this.
+                tokio::time::sleep(TICK).await;
+                if self.0.watch.has_changed() {
+                    // All who wait: to the others it looks unchanged from now on.
+                    self.hint();
+                }
+            }
+        };
+        tokio::select! {
+            () = self.0.ready.notified() => {}
+            () = watch => {}
+        }
     }
 
     /// Closes the connections, after the writes that are under way. Later calls fail as unavailable.

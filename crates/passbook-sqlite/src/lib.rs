@@ -48,6 +48,7 @@ mod options;
 mod requests;
 mod rows;
 mod scheduler;
+mod watch;
 
 pub use checkpointer::SqliteCheckpointer;
 pub use connection::{SqliteFile, Transaction};
