@@ -183,10 +183,11 @@ pub(crate) async fn take(
             if most == 0 {
                 return Ok(taken);
             }
+            let limit = i64::try_from(most).unwrap_or(i64::MAX);
             let due: Vec<String> = sqlx::query_scalar(DUE)
                 .bind(namespace)
                 .bind(now.as_micros())
-                .bind(i64::try_from(most).unwrap_or(i64::MAX))
+                .bind(limit)
                 .fetch_all(&mut *connection)
                 .await
                 .doing(|| format!("look what is due in namespace `{namespace}`"))?;
@@ -198,7 +199,8 @@ pub(crate) async fn take(
             }
             sqlx::query(TAKE)
                 .bind(namespace)
-                .bind(array(&due)?)
+                .bind(now.as_micros())
+                .bind(limit)
                 .bind(receipt.as_micros())
                 .execute(&mut *connection)
                 .await
