@@ -2,6 +2,6 @@
 -- of its own; else it reads one snapshot and locks nothing.
 -- ?1 JSON array of workflows. Bound: the records of the workflows.
 SELECT asked.key AS place, record.step, record.value, record.seq, record.recorded_at
-FROM json_each(?1) AS asked
+FROM jsonb_each(?1) AS asked
 CROSS JOIN workflow_checkpoint AS record ON record.workflow = asked.value
 ORDER BY asked.key, record.seq

@@ -13,7 +13,7 @@ SELECT
     sequence.seq + asked.key + 1,
     ?2,
     CASE WHEN asked.value ->> 1 = ':input' THEN asked.value ->> 3 END
-FROM json_each(?1) AS asked
+FROM jsonb_each(?1) AS asked
 CROSS JOIN workflow_sequence AS sequence
 WHERE NOT EXISTS (
     SELECT 1
