@@ -14,7 +14,7 @@ async fn file(batching: bool) -> (Bed<Sqlite>, TempDir) {
     let options = options.batching(batching);
     let store = options.open(folder.path().join("store.db")).await.expect("a store");
     store.scheduler().prepare().await.expect("a schema");
-    (Bed { store, clock }, folder)
+    (Bed::new(store, clock), folder)
 }
 
 async fn sqlite() -> (Bed<Sqlite>, TempDir) {

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use passbook::{
-    Acquire, Acquired, Claim, Delivery, Durable, Error, Granted, Life, Pass, Recorded, Renewed, Result, Settlement,
-    StoreTime, Value,
+    Acquire, Acquired, Claim, Delivery, Durable, Error, Granted, Life, Pass, Recorded, Renewed, Result, Settled,
+    Settlement, StoreTime, Value,
 };
 use sqlx::SqliteConnection;
 
@@ -190,6 +190,7 @@ impl Durable for SqliteDurable {
             };
             let pass = Pass {
                 records: checkpoints.remove(&claim.workflow).unwrap_or_default(),
+                since: None,
                 claim,
                 time: StoreTime::new(self.file().now(), self.file().clock()),
                 lease,
@@ -225,8 +226,9 @@ impl Durable for SqliteDurable {
             .collect())
     }
 
-    async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<bool> {
-        self.file().write(Settling::new(claim, Some(delivery), outcome)).await
+    async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<Settled> {
+        let held = self.file().write(Settling::new(claim, Some(delivery), outcome)).await?;
+        Ok(if held { Settled::Woken } else { Settled::Lost })
     }
 }
 

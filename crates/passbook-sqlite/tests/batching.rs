@@ -83,7 +83,7 @@ async fn of_every_kind(store: &Sqlite, each: usize, passes: &[(Pass, Delivery)])
         if settles {
             asked.push(Box::pin(async move {
                 let outcome = Settlement::Completed { result: value("x") };
-                assert!(store.settle(claim, delivery, &outcome).await?);
+                assert!(store.settle(claim, delivery, &outcome).await?.is_held());
                 Ok(())
             }));
         }
@@ -295,9 +295,9 @@ async fn of_two_ends_of_one_pass_the_first_counts() {
             retry_at: None,
         },
     ];
-    let asked = ends
-        .iter()
-        .map(|end| -> Asked<'_, Result<bool>> { Box::pin(store.settle(&pass.claim, delivery, end)) });
+    let asked = ends.iter().map(|end| -> Asked<'_, Result<bool>> {
+        Box::pin(async { Ok(store.settle(&pass.claim, delivery, end).await?.is_held()) })
+    });
     let answers = together(&store, asked.collect()).await;
     assert!(matches!(answers[..], [Ok(true), Ok(false)]), "{answers:?}");
     let records = store.checkpointer().load(&pass.claim.workflow).await.unwrap();
@@ -337,6 +337,6 @@ async fn names_and_values_of_any_characters_come_back() {
     store.start(odd, "w", &value(odd)).await.unwrap();
     let (pass, delivery) = acquired(&store, odd, 1).await.pop().unwrap();
     let end = Settlement::Completed { result: value(odd) };
-    assert!(store.settle(&pass.claim, &delivery, &end).await.unwrap());
+    assert!(store.settle(&pass.claim, &delivery, &end).await.unwrap().is_held());
     assert_eq!(store.checkpointer().load("w").await.unwrap()[1].value, value(odd));
 }

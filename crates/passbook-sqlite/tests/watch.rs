@@ -28,15 +28,12 @@ async fn patient(path: impl AsRef<std::path::Path>) -> Sqlite {
 /// Looks as a worker does: at once, and then when it is told to. Calls back when it has found nothing and is about to wait.
 async fn take(store: &Sqlite, mut idle: impl FnMut()) -> String {
     let namespaces = ["orders".to_owned()];
-    let request = Acquire {
-        namespaces: &namespaces,
-        limit: 1,
-    };
+    let request = Acquire::new(&namespaces, 1);
     loop {
         let Acquired { mut passes, .. } = store.acquire(&request).await.unwrap();
         if let Some((pass, delivery)) = passes.pop() {
             let end = Settlement::Completed { result: value("x") };
-            assert!(store.settle(&pass.claim, &delivery, &end).await.unwrap());
+            assert!(store.settle(&pass.claim, &delivery, &end).await.unwrap().is_held());
             return pass.claim.workflow;
         }
         idle();
