@@ -3,12 +3,12 @@
 -- was sent to it and stands after that.
 -- ?1 JSON array of [workflow, place or null]. Bound: the records of the workflows.
 SELECT asked.key AS place, record.step, record.value, record.seq, record.recorded_at
-FROM json_each(?1) AS asked
+FROM jsonb_each(?1) AS asked
 CROSS JOIN workflow_checkpoint AS record ON record.workflow = asked.value ->> 0
 WHERE asked.value ->> 1 IS NULL
 UNION ALL
 SELECT asked.key AS place, record.step, record.value, record.seq, record.recorded_at
-FROM json_each(?1) AS asked
+FROM jsonb_each(?1) AS asked
 CROSS JOIN workflow_checkpoint AS record
     ON record.workflow = asked.value ->> 0 AND record.seq > asked.value ->> 1 AND record.arrived
 ORDER BY 1, 4

@@ -14,7 +14,7 @@ SELECT
     ?2,
     CASE WHEN asked.value ->> 1 = ':input' THEN asked.value ->> 3 END,
     asked.value ->> 1 IS NOT ':result'
-FROM json_each(?1) AS asked
+FROM jsonb_each(?1) AS asked
 CROSS JOIN workflow_sequence AS sequence
 WHERE NOT EXISTS (
     SELECT 1

@@ -288,6 +288,8 @@ impl<R: Request> Sheet<R> {
         for asked in self.asked {
             let error = if error.is_unavailable() {
                 Error::unavailable(error.to_string())
+            } else if error.is_invalid() {
+                Error::invalid(error.to_string())
             } else {
                 Error::store(error.to_string())
             };

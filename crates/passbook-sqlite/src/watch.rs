@@ -10,8 +10,13 @@ use std::time::{Duration, SystemTime};
 /// How often somebody who waits looks. An idle process pays some hundred looks a second.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
 
-/// File systems may give two writes one time when they come within a tick of the kernel, ten milliseconds at most.
-const GRAIN: Duration = Duration::from_millis(20);
+/// A commit is written to the log before it is flushed, and there for others only after that. So one look is not enough: it is
+/// looked again when what was written last has this age, and twice that, and so on. It also covers file systems that give two
+/// writes one time when they come within a tick of the kernel.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// No disk takes longer, or the poll finds it.
+const LAST: Duration = Duration::from_secs(10);
 
 /// The write-ahead log, as it was when somebody last looked.
 #[derive(Debug)]
@@ -24,8 +29,8 @@ pub(crate) struct Watch {
 struct Seen {
     /// `None` when there is no log: it goes with the last connection.
     log: Option<(u64, SystemTime)>,
-    /// Whether a later write would show.
-    settled: bool,
+    /// At which age of the last write it is to be looked again.
+    again: Duration,
 }
 
 impl Watch {
@@ -37,7 +42,7 @@ impl Watch {
         Self {
             seen: Mutex::new(Seen {
                 log: look(&log),
-                settled: false,
+                again: AGAIN,
             }),
             log,
         }
@@ -52,12 +57,15 @@ impl Watch {
         let found = look(&self.log);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         // A time in the future says that the clock was set back, and nothing more.
-        let age = found.map(|(_, at)| now.duration_since(at).unwrap_or(Duration::MAX));
-        let settled = age.is_none_or(|age| age > GRAIN);
-        // What was written in the same moment as what was seen cannot be told from it, so it is taken to be there.
-        let changed = found != seen.log || (settled && !seen.settled);
-        *seen = Seen { log: found, settled };
-        changed
+        let age = found.map_or(Duration::MAX, |(_, at)| now.duration_since(at).unwrap_or(Duration::MAX));
+        let changed = found != seen.log;
+        let again = if changed { AGAIN } else { seen.again };
+        let due = again <= age.min(LAST);
+        *seen = Seen {
+            log: found,
+            again: if due { again.max(age).saturating_mul(2) } else { again },
+        };
+        changed || due
     }
 }
 
@@ -71,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_shows_once_and_once_more_when_its_moment_has_passed() {
+    fn a_write_shows_at_once_and_again_as_it_ages() {
         let folder = tempfile::tempdir().unwrap();
         let now = SystemTime::now();
         let watch = Watch::of(&folder.path().join("work.db"));
@@ -80,18 +88,18 @@ mod tests {
 
         let log = std::fs::File::create(folder.path().join("work.db-wal")).unwrap();
         log.set_modified(now).unwrap();
-        assert!(watch.has_changed_by(now + GRAIN * 2));
-        assert!(!watch.has_changed_by(now + GRAIN * 2));
-        log.set_modified(now + GRAIN * 2).unwrap();
-        assert!(watch.has_changed_by(now + GRAIN * 2), "it was written over");
-        assert!(!watch.has_changed_by(now + GRAIN * 2));
-        assert!(!watch.has_changed_by(now + GRAIN * 3));
-        assert!(watch.has_changed_by(now + GRAIN * 4), "once more");
-        assert!(!watch.has_changed_by(now + GRAIN * 5));
+        let shows = |from: u32, to: u32| -> Vec<u32> {
+            let ages = (from..to).filter(|age| watch.has_changed_by(now + Duration::from_millis(u64::from(*age))));
+            ages.collect()
+        };
+        assert_eq!(shows(5, 1_000), [5, 20, 40, 80, 160, 320, 640]);
+        assert_eq!(shows(1_000, 60_000), [1_280, 2_560, 5_120]);
 
+        log.set_modified(now + Duration::from_secs(60)).unwrap();
+        assert_eq!(shows(60_000, 60_030), [60_000, 60_020], "it was written over");
         log.set_len(1).unwrap();
-        log.set_modified(now + GRAIN * 2).unwrap();
-        assert!(watch.has_changed_by(now + GRAIN * 5), "it has grown");
-        assert!(!watch.has_changed_by(now + GRAIN * 6));
+        log.set_modified(now + Duration::from_secs(60)).unwrap();
+        // The first look comes late, so the next comes later still.
+        assert_eq!(shows(60_050, 60_250), [60_050, 60_100, 60_200], "it has grown");
     }
 }
