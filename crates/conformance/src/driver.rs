@@ -7,12 +7,13 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use passbook::{Cursor, MAX_DEPTH, MAX_VALUE_BYTES, Outcome, Run};
+use passbook::{Client, Cursor, Durable, Ended, MAX_DEPTH, MAX_VALUE_BYTES, Outcome, Run, State, Worker, Workflow};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::bed::{Bed, Store, completed, failed, suspended};
+use crate::bed::{Bed, KIND, Store, completed, failed, suspended};
 use crate::faulty::{Faults, FaultyDurable, Side};
+use crate::worker::beside;
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -64,29 +65,48 @@ pub async fn a_step_that_was_dropped_is_not_busy<S: Store>(bed: Bed<S>) {
     assert!(bed.steps("w").await.is_empty());
 }
 
-/// A body whose turn was used up is polled again: it is not waiting.
+/// A body that gave up its turn, or whose turn was used up, is polled again: it is not waiting. On a worker, where such
+/// wakes are kept back until the turn is over.
 pub async fn a_body_whose_turn_is_used_up_is_polled_again<S: Store>(bed: Bed<S>) {
-    bed.start("w").await;
-    let (send, mut receive) = tokio::sync::mpsc::unbounded_channel();
-    for n in 0..5_000_u32 {
-        send.send(n).expect("it is open");
-    }
-    drop(send);
-    let outcome = bed.pass(async |run| {
-        let counts = async {
-            let mut count = 0;
-            while receive.recv().await.is_some() {
-                count += 1;
+    struct Counting;
+    impl<S: Durable> Workflow<S> for Counting {
+        const NAME: &'static str = KIND;
+        type Input = bool;
+        type Output = u32;
+        type Error = String;
+
+        async fn run(&self, run: &Run<S>, yields: bool) -> Result<u32, String> {
+            let (send, mut receive) = tokio::sync::mpsc::unbounded_channel();
+            for n in 0..5_000_u32 {
+                send.send(n).expect("it is open");
             }
-            count
-        };
-        tokio::select! {
-            biased;
-            _ = run.awaiting::<u32>("go").into_future() => 0,
-            count = counts => count,
+            drop(send);
+            let counts = async {
+                let mut count = 0;
+                while receive.recv().await.is_some() {
+                    count += 1;
+                    if yields {
+                        tokio::task::yield_now().await;
+                    }
+                }
+                count
+            };
+            tokio::select! {
+                biased;
+                count = run.awaiting::<u32>("go").into_future() => Ok(count),
+                count = counts => Ok(count),
+            }
         }
-    });
-    assert_eq!(completed(outcome.await), 5_000);
+    }
+    beside(Worker::new(bed.store.clone()).register(Counting), async {
+        for (workflow, yields) in [("used up", false), ("given up", true)] {
+            bed.start_with(workflow, &yields).await;
+            bed.reaches(workflow, State::Completed).await;
+            let result = Client::new(bed.store.clone()).kind(KIND).result(workflow).await;
+            assert_eq!(result.expect("a result"), Ended::Completed(5_000));
+        }
+    })
+    .await;
 }
 
 /// What returned before a sibling failed is recorded, though the failure dropped its step.
