@@ -22,6 +22,7 @@ pub mod faulty;
 pub mod fixture;
 pub mod fused;
 pub mod inspect;
+mod moments;
 pub mod naming;
 pub mod pass;
 pub mod repairs;
