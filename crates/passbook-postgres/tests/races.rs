@@ -212,7 +212,9 @@ async fn batches_that_come_in_opposite_orders_do_not_deadlock() {
                         (life, delivery.clone())
                     })
                     .collect();
-                store.renew(&lives).await.unwrap();
+                for _ in 0..10 {
+                    store.renew(&lives).await.unwrap();
+                }
                 let writes = taken.iter().map(async |(pass, _)| {
                     let step = format!("step {round}");
                     store
