@@ -232,6 +232,28 @@ pub async fn an_effect_over_its_limit_is_dropped<S: Store>(bed: Bed<S>) {
     assert!(bed.steps("w").await.is_empty());
 }
 
+/// With a policy and a limit, the limit is of each attempt; one that was dropped is tried again like one that failed.
+pub async fn a_limit_is_of_each_attempt<S: Store>(bed: Bed<S>) {
+    bed.start("w").await;
+    let count = Cell::new(0);
+    let outcome = bed.pass(async |run| {
+        let policy = Retry::times(3).first(Duration::from_millis(1));
+        let limited = run.retry(policy).within(Duration::from_millis(20)).step("a", || {
+            count.set(count.get() + 1);
+            let attempt = count.get();
+            async move {
+                if attempt < 3 {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, String>(attempt)
+            }
+        });
+        limited.await
+    });
+    assert_eq!(completed(outcome.await), Ok(3));
+    assert_eq!(bed.steps("w").await, ["a"]);
+}
+
 /// Case 6: a sleep costs two passes, whatever the worker's own clock says: only the store's is asked.
 pub async fn a_sleep_costs_two_passes<S: Store>(bed: Bed<S>) {
     bed.start("w").await;

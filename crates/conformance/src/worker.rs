@@ -222,6 +222,11 @@ pub async fn a_cancelled_pass_is_put_down<S: Store>(bed: Bed<S>) {
             .expect("asked")
     );
     assert_eq!(bed.status("w").await.state, State::Cancelled);
+    // Nothing of it is a step's: resumed, the step runs as if it never had.
+    assert!(bed.steps("w").await.is_empty());
+    assert!(client.resume("w").await.expect("resumed"));
+    let again = bed.pass(async |run| run.step("a", async || Ok::<_, String>(2)).await);
+    assert!(matches!(again.await, passbook::Outcome::Completed(Ok(2))));
 }
 
 /// A deleted workflow is gone with its records, and its id begins anew.

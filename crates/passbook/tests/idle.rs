@@ -70,7 +70,11 @@ async fn a_body_that_waits_for_what_is_not_durable_is_named_in_one_warning() {
     let warnings = Warnings::default();
     let _guard = tracing::subscriber::set_default(warnings.clone());
     let minute = Duration::from_mins(1);
-    for (wait, in_a_step, expected) in [(minute, false, 1), (Duration::from_secs(5), false, 0), (minute, true, 0)] {
+    for (wait, in_a_step, expected) in [
+        (minute, false, 1),
+        (Duration::from_secs(5), false, 0),
+        (minute, true, 0),
+    ] {
         let store = MemoryStore::new();
         let pass = pass(&store).await;
         let outcome = resume(pass, &store, async |run| waits(run, wait, in_a_step).await).await;
