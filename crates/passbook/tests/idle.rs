@@ -1,6 +1,6 @@
 //! A body that waits for what is not durable: it may, and somebody is told.
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl Subscriber for Warnings {
         struct Text(String);
         impl Visit for Text {
             fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-                self.0 += &format!("{field}={value:?} ");
+                let _ = write!(self.0, "{field}={value:?} ");
             }
         }
         let mut text = Text(String::new());
