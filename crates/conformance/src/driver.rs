@@ -1,4 +1,25 @@
 //! When a pass is over, and what no body ever sees.
+//!
+//! A run is borrowed, so it cannot leave its pass. A body like this is one,
+//!
+//! ```
+//! # use passbook::{MemoryStore, Run, Worker};
+//! async fn body(run: &Run<MemoryStore>, (): ()) -> Result<(), String> {
+//!     run.step("a", async || Ok(())).await
+//! }
+//! Worker::new(MemoryStore::new()).serve("kind", body);
+//! ```
+//!
+//! and one that takes its run elsewhere is refused by the compiler:
+//!
+//! ```compile_fail,E0521
+//! # use passbook::{MemoryStore, Run, Worker};
+//! async fn body(run: &Run<MemoryStore>, (): ()) -> Result<(), String> {
+//!     tokio::spawn(async move { run.step("a", async || Ok::<(), String>(())).await });
+//!     Ok(())
+//! }
+//! Worker::new(MemoryStore::new()).serve("kind", body);
+//! ```
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
