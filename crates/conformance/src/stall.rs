@@ -108,6 +108,65 @@ pub async fn a_batch_waits_for_no_workflow_that_is_held(fixture: &impl EnlistFix
     }
 }
 
+/// Nor does anything wait behind writes that came one by one to workflows which a transaction holds.
+pub async fn writes_to_workflows_that_are_held_hold_nobody_up(fixture: &impl EnlistFixture) {
+    let store = fixture.store();
+    for what in ["start", "arrive", "settle"] {
+        let names: Vec<String> = (0..5).map(|at| format!("{what} {at}")).collect();
+        let mut taken = Vec::new();
+        if what == "settle" {
+            for name in &names {
+                start(store, name).await;
+            }
+            taken = acquired(store, names.len()).await;
+            taken.sort_by(|one, next| one.1.workflow.cmp(&next.1.workflow));
+        }
+        let write = async |at: usize| {
+            let (store, name, taken) = (store.clone(), names[at].clone(), taken.get(at).cloned());
+            let mut writing = tokio::spawn(async move {
+                match taken {
+                    Some(taken) => settle(&store, &taken, &waiting("y")).await,
+                    None if what == "start" => {
+                        drop(store.start(KIND, &name, &encode(&name)).await.expect("a start"));
+                    }
+                    None => drop(store.arrive(KIND, &name, "x", &encode(&1)).await.expect("an arrive")),
+                }
+            });
+            // Gives it the time to be on its way, and to be held up.
+            let ended = tokio::time::timeout(Duration::from_millis(40), &mut writing).await;
+            (writing, ended)
+        };
+        let mut open = fixture.begin().await;
+        let mut held = Vec::new();
+        for (at, name) in names.iter().enumerate().skip(1) {
+            if what == "start" {
+                let started = store.start_in(&mut open, KIND, name, &encode(name)).await;
+                assert!(started.expect("a start").first);
+            } else {
+                let arrived = store.arrive_in(&mut open, KIND, name, "held", &encode(&1)).await;
+                assert!(arrived.expect("an arrive").first);
+            }
+            held.push(write(at).await);
+        }
+        let (writing, ended) = write(0).await;
+        if ended.is_err() {
+            let ended = tokio::time::timeout(Duration::from_secs(30), writing).await;
+            ended
+                .unwrap_or_else(|_| panic!("{what}: nobody waits for those that are held"))
+                .expect("what the test set up is there");
+        }
+        fixture.commit(open).await;
+        for (writing, ended) in held {
+            if ended.is_err() {
+                writing.await.expect("what the test set up is there");
+            }
+        }
+        for taken in acquired(store, names.len() * 2).await {
+            settle(store, &taken, &completed()).await;
+        }
+    }
+}
+
 /// A transaction that holds a workflow mid-pass delays that pass's end at most until it commits, and its value is not
 /// lost.
 pub async fn a_pass_that_ends_beside_an_open_arrival_is_woken(fixture: &impl EnlistFixture) {

@@ -201,6 +201,7 @@ macro_rules! conformance_suite {
         $crate::conformance_suite!(@tests stall $fixture:
             an_open_transaction_stalls_nobody_else
             a_batch_waits_for_no_workflow_that_is_held
+            writes_to_workflows_that_are_held_hold_nobody_up
             a_pass_that_ends_beside_an_open_arrival_is_woken
             an_effect_that_starts_a_workflow_is_all_there_or_not_at_all
         );

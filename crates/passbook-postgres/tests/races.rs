@@ -3,7 +3,9 @@
 mod common;
 
 use common::{Home, KIND, acquired, blocked, claimed, count, in_time, run, steps, url, value};
-use passbook::{Checkpointer as _, Delivery, Durable as _, Life, Outcome, Pass, Scheduler as _, Settlement, resume};
+use passbook::{
+    Checkpointer as _, Claim, Delivery, Durable as _, Life, Outcome, Pass, Scheduler as _, Settlement, resume,
+};
 use passbook_postgres::Postgres;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
@@ -49,6 +51,47 @@ async fn a_record_waits_for_a_claim_in_flight_and_is_then_refused() {
         count(&mut observer, "SELECT count(*) FROM workflow_checkpoint").await,
         0
     );
+    home.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_records_sent_together_those_of_a_claim_in_flight_are_refused() {
+    let home = Home::new();
+    let store = named(&home).await;
+    let (mut first, mut second) = (home.foreign().await, home.foreign().await);
+    let mut observer = home.foreign().await;
+    let record = |claim: Claim| {
+        let store = store.clone();
+        tokio::spawn(async move { store.checkpointer().record(&claim, "a", &value("x")).await })
+    };
+    let (stale, other) = (claimed(&store, "stale").await, claimed(&store, "other").await);
+    let mut busy = first.begin().await.unwrap();
+    let mut flying = Vec::new();
+    for workflow in ["one", "two"] {
+        let claim = claimed(&store, workflow).await;
+        let lock = format!("SELECT FROM workflow_claim WHERE workflow = '{workflow}' FOR UPDATE");
+        run(&mut busy, &lock).await;
+        flying.push(record(claim));
+        // Each goes alone and is held up; what comes while these are on their way goes together.
+        blocked(&mut observer, &home.schema, flying.len().try_into().unwrap()).await;
+    }
+    let mut claiming = second.begin().await.unwrap();
+    run(
+        &mut claiming,
+        "UPDATE workflow_claim SET token = token + 1, held_until = now() + interval '30 s' WHERE workflow = 'stale'",
+    )
+    .await;
+    let (stale, other) = (record(stale), record(other));
+    tokio::task::yield_now().await;
+    busy.rollback().await.unwrap();
+    for flown in flying {
+        assert!(in_time(flown).await.unwrap().unwrap().first);
+    }
+    blocked(&mut observer, &home.schema, 1).await;
+    claiming.commit().await.unwrap();
+    assert!(in_time(stale).await.unwrap().unwrap_err().is_fenced());
+    assert!(in_time(other).await.unwrap().unwrap().first);
+    assert_eq!(steps(&store, "stale").await, [] as [&str; 0]);
     home.drop().await;
 }
 
