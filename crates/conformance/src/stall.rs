@@ -48,13 +48,13 @@ fn completed_or_waiting(workflow: &str) -> passbook::Settlement {
     if workflow == "u" { completed() } else { waiting("y") }
 }
 
-/// What is written together waits for no workflow that a transaction holds: of passes that end at once, of starts and of
-/// arrivals, all others are through while it is open, and the one follows when it is over.
+/// What is written together waits for no workflow that a transaction holds: of passes that end at once, of starts, arrivals
+/// and deliveries, all others are through while it is open, and the one follows when it is over.
 pub async fn a_batch_waits_for_no_workflow_that_is_held(fixture: &impl EnlistFixture) {
     const WORKFLOWS: usize = 16;
     const HELD: usize = 5;
     let store = fixture.store();
-    for what in ["start", "arrive", "settle"] {
+    for what in ["start", "arrive", "deliver", "settle"] {
         let names: Vec<String> = (0..WORKFLOWS).map(|at| format!("{what} {at:02}")).collect();
         let mut taken = Vec::new();
         if what == "settle" {
@@ -85,6 +85,9 @@ pub async fn a_batch_waits_for_no_workflow_that_is_held(fixture: &impl EnlistFix
                         None if what == "start" => {
                             drop(store.start(KIND, &name, &encode(&name)).await.expect("a start"));
                         }
+                        None if what == "deliver" => {
+                            drop(store.deliver(KIND, &name, &encode(&1)).await.expect("a deliver"));
+                        }
                         None => drop(store.arrive(KIND, &name, "x", &encode(&1)).await.expect("an arrive")),
                     }
                 })
@@ -111,7 +114,7 @@ pub async fn a_batch_waits_for_no_workflow_that_is_held(fixture: &impl EnlistFix
 /// Nor does anything wait behind writes that came one by one to workflows which a transaction holds.
 pub async fn writes_to_workflows_that_are_held_hold_nobody_up(fixture: &impl EnlistFixture) {
     let store = fixture.store();
-    for what in ["start", "arrive", "settle"] {
+    for what in ["start", "arrive", "deliver", "settle"] {
         let names: Vec<String> = (0..5).map(|at| format!("{what} {at}")).collect();
         let mut taken = Vec::new();
         if what == "settle" {
@@ -128,6 +131,9 @@ pub async fn writes_to_workflows_that_are_held_hold_nobody_up(fixture: &impl Enl
                     Some(taken) => settle(&store, &taken, &waiting("y")).await,
                     None if what == "start" => {
                         drop(store.start(KIND, &name, &encode(&name)).await.expect("a start"));
+                    }
+                    None if what == "deliver" => {
+                        drop(store.deliver(KIND, &name, &encode(&1)).await.expect("a deliver"));
                     }
                     None => drop(store.arrive(KIND, &name, "x", &encode(&1)).await.expect("an arrive")),
                 }

@@ -4,5 +4,5 @@ use conformance::conformance_suite;
 use conformance::stores::Database;
 
 conformance_suite!(
-    Database: checkpointer, claims, transact, beside, scheduler, durable, settles, fused, inspect, enlist, stall, repairs
+    Database: checkpointer, claims, transact, beside, scheduler, durable, settles, fused, known, inspect, enlist, stall, repairs
 );

@@ -12,7 +12,7 @@ use passbook::{
 mod memory {
     use super::*;
     conformance::conformance_suite!(
-        Sealed<Memory>: checkpointer, claims, transact, beside, scheduler, durable, settles, fused, inspect, enlist, stall, repairs
+        Sealed<Memory>: checkpointer, claims, transact, beside, scheduler, durable, settles, fused, known, inspect, enlist, stall, repairs
     );
 }
 
@@ -24,7 +24,7 @@ mod sqlite {
 
 mod postgres {
     use super::*;
-    conformance::conformance_suite!(Sealed<Database>: checkpointer, transact, beside, durable, fused, enlist);
+    conformance::conformance_suite!(Sealed<Database>: checkpointer, transact, beside, durable, fused, known, enlist);
 }
 
 fn coded() -> Coded<MemoryStore, Seal> {
@@ -39,7 +39,7 @@ fn coded() -> Coded<MemoryStore, Seal> {
 async fn sealed() -> (Bed<Coded<MemoryStore, Seal>>, ()) {
     let store = coded();
     let clock = passbook::Scheduler::clock(store.scheduler()).clone();
-    (Bed { store, clock }, ())
+    (Bed::new(store, clock), ())
 }
 
 conformance::pass_sentences!(super::sealed);
@@ -112,10 +112,7 @@ async fn a_value_that_the_codec_cannot_read_parks_its_workflow_and_no_other() {
 #[tokio::test]
 async fn a_result_that_the_codec_cannot_read_is_an_error_to_its_waiter_alone() {
     let store = coded();
-    let bed = Bed {
-        store: store.clone(),
-        clock: Clock::manual(MORNING),
-    };
+    let bed = Bed::new(store.clone(), Clock::manual(MORNING));
     for workflow in ["good", "bad"] {
         bed.start(workflow).await;
         let (pass, delivery) = bed.take().await.expect("it is due");
@@ -130,6 +127,7 @@ async fn a_result_that_the_codec_cannot_read_is_an_error_to_its_waiter_alone() {
                 .settle(&pass.claim, &delivery, &outcome)
                 .await
                 .expect("a settle")
+                .is_held()
         );
     }
     let client = Client::new(store);

@@ -13,7 +13,7 @@ async fn sqlite() -> (Bed<Sqlite>, TempDir) {
     let options = Sqlite::options().lease(Duration::from_secs(30)).clock(clock.clone());
     let store = options.open(folder.path().join("store.db")).await.expect("a store");
     store.scheduler().prepare().await.expect("a schema");
-    (Bed { store, clock }, folder)
+    (Bed::new(store, clock), folder)
 }
 
 conformance::pass_sentences!(super::sqlite);

@@ -27,6 +27,7 @@ mod connection;
 mod durable;
 mod enlist;
 mod error;
+mod hints;
 mod inspect;
 mod migrate;
 mod options;

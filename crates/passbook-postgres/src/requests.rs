@@ -1,6 +1,6 @@
 //! The writes that can be made for many callers at once.
 
-use passbook::{Claim, Delivery, Error, Recorded, Result, Settlement, State, Timestamp, Value};
+use passbook::{Claim, Delivery, Error, Recorded, Result, Settled, Settlement, State, Timestamp, Value};
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
@@ -175,6 +175,58 @@ pub(crate) fn arrived(rows: &[PgRow], value: &Value, namespace: &str, workflow: 
     rows::one(rows, |row| rows::recorded(row, value), "send to a workflow")
 }
 
+/// One value for an inbox; `deliver.sql`.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) namespace: String,
+    pub(crate) workflow: String,
+    pub(crate) value: Value,
+}
+
+impl Request for Message {
+    /// The key that it was filed under.
+    type Reply = String;
+
+    async fn many(link: &Link, requests: &[&Self]) -> Result<Vec<Option<String>>> {
+        let namespaces: Vec<_> = requests.iter().map(|each| each.namespace.as_str()).collect();
+        let workflows: Vec<_> = requests.iter().map(|each| each.workflow.as_str()).collect();
+        let values: Vec<_> = requests.iter().map(|each| each.value.as_str()).collect();
+        let now = link.bound_now();
+        let bind = |q: Asking| q.bind(&namespaces).bind(&workflows).bind(&values).bind(now);
+        let rows = link
+            .ask(&link.statements.deliver_many, bind, || {
+                count(requests, "deliver", "values")
+            })
+            .await?;
+        placed(&rows, requests, |row, _| {
+            // One of another kind is asked alone, and told so.
+            let of_kind: bool = row.try_get("of_kind")?;
+            Ok(if of_kind { Some(row.try_get("step")?) } else { None })
+        })
+    }
+
+    async fn one(&self, link: &Link) -> Result<String> {
+        let Self {
+            namespace,
+            workflow,
+            value,
+        } = self;
+        let now = link.bound_now();
+        let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(value.as_str()).bind(now);
+        let what = || format!("deliver to workflow `{workflow}`");
+        let rows = link.ask(&link.statements.deliver, bind, what).await?;
+        delivered(&rows, namespace, workflow)
+    }
+}
+
+/// A row of `deliver.sql`, which has none for a workflow of another kind.
+pub(crate) fn delivered(rows: &[PgRow], namespace: &str, workflow: &str) -> Result<String> {
+    if rows.is_empty() {
+        return Err(Error::wrong_kind(workflow, namespace));
+    }
+    rows::one(rows, |row| row.try_get("step"), "deliver to a workflow")
+}
+
 /// One end of a pass; `settle.sql`.
 #[derive(Debug)]
 pub(crate) struct Settling {
@@ -248,10 +300,9 @@ impl Settling {
 }
 
 impl Request for Settling {
-    /// Whether the pass still held its workflow.
-    type Reply = bool;
+    type Reply = Settled;
 
-    async fn many(link: &Link, requests: &[&Self]) -> Result<Vec<Option<bool>>> {
+    async fn many(link: &Link, requests: &[&Self]) -> Result<Vec<Option<Settled>>> {
         let namespaces: Vec<_> = requests.iter().map(|each| each.namespace.as_deref()).collect();
         let workflows: Vec<_> = requests.iter().map(|each| each.claim.workflow.as_str()).collect();
         let tokens: Vec<_> = requests.iter().map(|each| each.claim.token).collect();
@@ -283,10 +334,10 @@ impl Request for Settling {
                 count(requests, "settle", "passes")
             })
             .await?;
-        placed(&rows, requests, |row, _| Ok(Some(row.try_get("held")?)))
+        placed(&rows, requests, |row, _| Ok(Some(settled(row)?)))
     }
 
-    async fn one(&self, link: &Link) -> Result<bool> {
+    async fn one(&self, link: &Link) -> Result<Settled> {
         let (namespace, receipt) = (self.namespace.as_deref(), self.receipt.map(moment));
         let (wake_at, now) = (self.wake_at.map(moment), link.bound_now());
         let bind = |q: Asking| {
@@ -305,8 +356,21 @@ impl Request for Settling {
         };
         let what = || format!("settle workflow `{}`", self.claim.workflow);
         let rows = link.ask(&link.statements.settle, bind, what).await?;
-        rows::one(&rows, |row| row.try_get("held"), "settle a workflow")
+        rows::one(&rows, settled, "settle a workflow")
     }
+}
+
+/// A row of `settle.sql`.
+fn settled(row: &PgRow) -> sqlx::Result<Settled> {
+    Ok(if !row.try_get::<bool, _>("held")? {
+        Settled::Lost
+    } else if row.try_get("woken")? {
+        Settled::Woken
+    } else {
+        Settled::Quiet {
+            seen: row.try_get("seen")?,
+        }
+    })
 }
 
 /// The answers of a batch, each at the place of its request; `None` where no row came back.

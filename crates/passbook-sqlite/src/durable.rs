@@ -4,7 +4,7 @@ use std::path::Path;
 
 use passbook::{
     Acquire, Acquired, Claim, Claimed, Delivery, Durable, Error, Granted, Life, Pass, RESULT, Recorded, Renewed,
-    Result, Settlement, StoreTime, Value,
+    Result, Settled, Settlement, StoreTime, Value,
 };
 
 use crate::{SqliteCheckpointer, SqliteFile, SqliteOptions, SqliteScheduler};
@@ -171,6 +171,7 @@ impl Durable for SqliteDurable {
                 }) => {
                     let pass = Pass {
                         records: checkpointer::load(&mut transaction, &claim.workflow).await?,
+                        since: None,
                         claim,
                         time: StoreTime::new(self.file().now(), self.file().clock()),
                         lease,
@@ -212,13 +213,13 @@ impl Durable for SqliteDurable {
         Ok(renewed)
     }
 
-    async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<bool> {
+    async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<Settled> {
         let mut transaction = self.file().begin().await?;
         let now = self.file().now();
         if !checkpointer::release(&mut transaction, claim, outcome, now).await? {
             // Nothing was written, so this is only the end of it.
             transaction.commit().await?;
-            return Ok(false);
+            return Ok(Settled::Lost);
         }
         if let Settlement::Completed { result } = outcome {
             checkpointer::record(&mut transaction, claim, RESULT, result).await?;
@@ -236,6 +237,6 @@ impl Durable for SqliteDurable {
             }
         }
         transaction.commit().await?;
-        Ok(true)
+        Ok(Settled::Woken)
     }
 }

@@ -4,9 +4,9 @@ use std::future::Future;
 use std::time::Duration;
 
 use crate::checkpointer::{Begun, Checkpointer, Claim, Claimed, Life, Record, Recorded};
-use crate::durable::{Acquire, Acquired, Durable, Enlist, Renewed, Settlement, Tx};
+use crate::durable::{Acquire, Acquired, Durable, Enlist, Renewed, Settled, Settlement, Tx};
 use crate::inspect::{Filter, Finished, Inspect, Status};
-use crate::{Delivery, Result, Value};
+use crate::{Delivery, Endings, Result, Value};
 
 /// Turns values into what a store keeps, and back.
 ///
@@ -274,7 +274,7 @@ impl<S: Durable, C: Codec> Durable for Coded<S, C> {
         self.store.renew(held)
     }
 
-    async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<bool> {
+    async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<Settled> {
         let outcome = self.checkpointer.settlement(&claim.workflow, outcome)?;
         self.store.settle(claim, delivery, &outcome).await
     }
@@ -304,6 +304,10 @@ impl<S: Enlist, C: Codec> Enlist for Coded<S, C> {
         let value = self.encode(workflow, value)?;
         self.store.deliver_in(tx, namespace, workflow, &value).await
     }
+
+    fn committed(&self) {
+        self.store.committed();
+    }
 }
 
 impl<S: Durable + Inspect, C: Codec> Inspect for Coded<S, C> {
@@ -319,6 +323,10 @@ impl<S: Durable + Inspect, C: Codec> Inspect for Coded<S, C> {
         let finished = self.store.finished(workflows).await?;
         Ok(finished.into_iter().map(|one| self.checkpointer.opened(one)).collect())
     }
+
+    fn endings(&self) -> Endings {
+        self.store.endings()
+    }
 }
 
 impl<K: Checkpointer + Inspect, C: Codec> Inspect for CodedCheckpointer<K, C> {
@@ -333,5 +341,9 @@ impl<K: Checkpointer + Inspect, C: Codec> Inspect for CodedCheckpointer<K, C> {
     async fn finished(&self, workflows: &[String]) -> Result<Vec<Finished>> {
         let finished = self.inner.finished(workflows).await?;
         Ok(finished.into_iter().map(|one| self.opened(one)).collect())
+    }
+
+    fn endings(&self) -> Endings {
+        self.inner.endings()
     }
 }

@@ -91,11 +91,13 @@
 //! Values are whatever serde can write, kept as canonical JSON: see [`Value`] for what is refused, and for the limits.
 //! [`Coded`] puts a codec of your own before a store, e.g. to encrypt them.
 
+mod batches;
 mod checkpointer;
 mod client;
 mod codec;
 mod durable;
 mod error;
+mod hints;
 mod inspect;
 mod memory;
 mod pass;
@@ -108,13 +110,15 @@ mod value;
 mod worker;
 mod workflow;
 
+pub use batches::Batches;
 pub use checkpointer::{
     Begun, Checkpointer, Claim, Claimed, Granted, INBOX, INPUT, Life, MAX_NAME_BYTES, RESULT, Record, Recorded,
 };
 pub use client::{Client, Ended, Kind, Sent};
 pub use codec::{Codec, Coded, CodedCheckpointer};
-pub use durable::{Acquire, Acquired, Durable, Enlist, Pass, Renewed, Settlement, Tx, check_name};
+pub use durable::{Acquire, Acquired, Durable, Enlist, Pass, Renewed, Settled, Settlement, Tx, check_name};
 pub use error::{Error, Result};
+pub use hints::{Endings, Hints};
 pub use inspect::{Filter, Finished, Inspect, State, Status};
 pub use memory::{MemoryCheckpointer, MemoryOptions, MemoryScheduler, MemoryStore, MemoryTransaction, MemoryTx};
 pub use pass::{Failure, Outcome, resume};

@@ -46,6 +46,11 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     ),
     (
         "postgres",
+        "deliver_many.sql",
+        "one statement for many callers; SQLite has one writer, who needs none",
+    ),
+    (
+        "postgres",
         "look_up.sql",
         "reads one record after a rollback; SQLite needs no second look under its lock",
     ),
@@ -58,6 +63,11 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
         "postgres",
         "now.sql",
         "the server has a clock; SQLite's is the machine's",
+    ),
+    (
+        "postgres",
+        "notify.sql",
+        "tells other processes; SQLite's look at the file itself",
     ),
     (
         "postgres",
