@@ -184,7 +184,13 @@ async fn a_statement_that_collides_with_another_is_sent_again() {
         let renewed = renewed.unwrap().remove(0);
         assert!(renewed.alive);
         let end = Settlement::Completed { result: value("done") };
-        assert!(store.settle(&pass.claim, &renewed.delivery, &end).await.unwrap());
+        assert!(
+            store
+                .settle(&pass.claim, &renewed.delivery, &end)
+                .await
+                .unwrap()
+                .is_held()
+        );
         assert_eq!(steps(&store, table).await.len(), 6, "each once");
         run(&mut observer, &format!("DROP TRIGGER collides ON {table}")).await;
     }
