@@ -44,10 +44,7 @@ async fn pass(store: &MemoryStore) -> Pass {
     let input = Value::encode(&()).unwrap();
     store.start("kind", "order-17", &input).await.unwrap();
     let namespaces = ["kind".to_owned()];
-    let request = Acquire {
-        namespaces: &namespaces,
-        limit: 1,
-    };
+    let request = Acquire::new(&namespaces, 1);
     store.acquire(&request).await.unwrap().passes.remove(0).0
 }
 
