@@ -3,12 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use passbook::{Client, Durable, Run, Scheduler, Shutdown, Worker, Workflow};
-use passbook_postgres::Postgres;
+use passbook::{Client, Durable, Run, Shutdown, Worker, Workflow};
 
-use crate::database::Database;
-use crate::report::{Report, quantile};
-use crate::{Result, floor};
+use crate::Result;
+use crate::ground::{Ground, Round};
+use crate::report::quantile;
 
 /// A body of one step that notes when the step began.
 #[derive(Debug)]
@@ -29,24 +28,24 @@ impl<S: Durable> Workflow<S> for Noted {
     }
 }
 
-/// One run: `submits` workflows one after another. The client and the worker have a store each, as two processes have.
-pub(crate) async fn measure(
-    database: &Database,
+/// What is submitted, and to whom.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Latency {
+    /// How many workflows a run submits, one after another.
+    #[arg(long, default_value_t = 100)]
     submits: usize,
+    /// Gives the worker a store of its own, so that nothing in this process tells it of a start.
+    #[arg(long)]
     apart: bool,
-    batching: bool,
-    run: usize,
-    report: &mut Report,
-) -> Result<()> {
-    let commit = 1_000.0 / floor::rows_per_second(database, 1, 1).await?;
-    report.add("floor: one commit, 1 client", "ms", commit);
-    let options = Postgres::options()
-        .batching(batching)
-        .schema(crate::schema("latency", run));
-    let store = options.clone().connect(&database.url).await?;
-    store.scheduler().prepare().await?;
-    let working = if apart {
-        options.connect(&database.url).await?
+}
+
+/// One run.
+pub(crate) async fn measure<G: Ground>(mut round: Round<'_, G>, latency: &Latency) -> Result<()> {
+    let commit = round.commit().await?;
+    let place = round.place("latency");
+    let store = round.ground.open(&place, round.opening()).await?;
+    let working = if latency.apart {
+        round.ground.open(&place, round.opening()).await?
     } else {
         store.clone()
     };
@@ -56,7 +55,7 @@ pub(crate) async fn measure(
     let worker = tokio::spawn(worker.run(shutdown.clone()));
     let client = Client::new(store);
     let (mut firsts, mut results) = (Vec::new(), Vec::new());
-    for at in 0..submits {
+    for at in 0..latency.submits {
         // Long enough for the worker to have nothing left to do.
         tokio::time::sleep(Duration::from_millis(20)).await;
         let submitted = Instant::now();
@@ -73,7 +72,9 @@ pub(crate) async fn measure(
     for (name, values) in [("to the first step", firsts), ("to the result seen", results)] {
         for (of, share) in [("p50", 0.5), ("p99", 0.99)] {
             let value = quantile(&values, share);
-            report.against(format!("submit {name}, {of}"), "ms", value, ("one commit", commit));
+            round
+                .report
+                .against(format!("submit {name}, {of}"), "ms", value, ("one commit", commit));
         }
     }
     Ok(())

@@ -1,28 +1,33 @@
 //! Measures of Passbook, each beside the floor of the same database in the same run.
 
-mod database;
+mod counts;
 mod drain;
 mod floor;
+mod ground;
 mod latency;
 mod report;
 mod start;
+mod work;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use database::Database;
+use ground::{Files, Ground, Round, Server};
 use report::Report;
 
 /// What a measure comes to.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Measures Passbook on Postgres.
+/// Measures Passbook on Postgres or on SQLite.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The database to measure, instead of a throwaway one with fsync on. Schemas named `bench_…` are made in it and stay.
+    /// The Postgres to measure, instead of a throwaway one with fsync on. Schemas named `bench_…` are made in it and stay.
     #[arg(long, global = true)]
     database: Option<String>,
+    /// Measures SQLite instead, on throwaway files in the temporary directory.
+    #[arg(long, global = true, conflicts_with = "database")]
+    sqlite: bool,
     /// How often each figure is measured.
     #[arg(long, global = true, default_value_t = 3)]
     runs: usize,
@@ -45,14 +50,7 @@ enum Measure {
     /// Starts by 1, 20 and 200 concurrent callers.
     Start,
     /// Submit to first step and to result seen, on an idle worker.
-    Latency {
-        /// How many workflows a run submits, one after another.
-        #[arg(long, default_value_t = 100)]
-        submits: usize,
-        /// Gives the worker a store of its own, so that nothing in this process tells it of a start.
-        #[arg(long)]
-        apart: bool,
-    },
+    Latency(latency::Latency),
 }
 
 #[tokio::main]
@@ -67,38 +65,47 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> Result<()> {
-    let database = Database::open(arguments.database)?;
-    let server = database.describe().await?;
+    if arguments.sqlite {
+        measure_on(&Files::new()?, &arguments).await
+    } else {
+        measure_on(&Server::open(arguments.database.clone())?, &arguments).await
+    }
+}
+
+async fn measure_on<G: Ground>(ground: &G, arguments: &Arguments) -> Result<()> {
+    let described = ground.describe().await?;
     let mut report = Report::default();
-    let batching = !arguments.no_batching;
     for run in 0..arguments.runs {
+        let round = Round {
+            ground,
+            report: &mut report,
+            batching: !arguments.no_batching,
+            run,
+        };
         match &arguments.measure {
-            Measure::Floor => floor::measure(&database, &mut report).await?,
-            Measure::Drain(drain) => drain::measure(&database, drain, batching, run, &mut report).await?,
-            Measure::Start => start::measure(&database, batching, run, &mut report).await?,
-            Measure::Latency { submits, apart } => {
-                latency::measure(&database, *submits, *apart, batching, run, &mut report).await?;
-            }
+            Measure::Floor => floor::measure(round).await?,
+            Measure::Drain(drain) => drain::measure(round, drain).await?,
+            Measure::Start => start::measure(round).await?,
+            Measure::Latency(latency) => latency::measure(round, latency).await?,
         }
     }
-    let how = if batching { "" } else { ", each write by itself" };
+    let how = if arguments.no_batching {
+        ", each write by itself"
+    } else {
+        ""
+    };
     let measure = format!("{:?}{how}", arguments.measure);
     if arguments.json {
         println!(
             "{}",
-            serde_json::json!({"measure": measure, "server": server, "runs": arguments.runs, "figures": report.json()})
+            serde_json::json!({"measure": measure, "database": described, "runs": arguments.runs, "figures": report.json()})
         );
     } else {
         println!(
-            "{measure}, {} run(s)\nPostgres: {server}\nmedians, and spread from lowest to highest\n",
+            "{measure}, {} run(s)\n{described}\nmedians, and spread from lowest to highest\n",
             arguments.runs
         );
         report.print();
     }
     Ok(())
-}
-
-/// A schema that no earlier run has used.
-pub(crate) fn schema(measure: &str, run: usize) -> String {
-    format!("bench_{measure}_{}_{run}", std::process::id())
 }

@@ -3,29 +3,20 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
-use passbook::{Client, Durable, Scheduler};
-use passbook_postgres::Postgres;
+use passbook::Client;
 
-use crate::database::Database;
-use crate::report::Report;
-use crate::{Result, floor};
+use crate::Result;
+use crate::ground::{Ground, Round};
 
 /// How long each figure is measured.
 const WHILE: Duration = Duration::from_millis(1_500);
 
 /// One run.
 #[allow(clippy::cast_precision_loss)]
-pub(crate) async fn measure(database: &Database, batching: bool, run: usize, report: &mut Report) -> Result<()> {
-    let commits = floor::rows_per_second(database, 32, 1).await?;
-    report.add("floor: 1 row a commit, 32 clients", "commits/s", commits);
-    let schema = crate::schema("start", run);
-    let store = Postgres::options()
-        .batching(batching)
-        .schema(&schema)
-        .connections(32)
-        .connect(&database.url)
-        .await?;
-    store.scheduler().prepare().await?;
+pub(crate) async fn measure<G: Ground>(mut round: Round<'_, G>) -> Result<()> {
+    let commits = round.commits().await?;
+    let place = round.place("start");
+    let store = round.ground.open(&place, round.opening()).await?;
     let client = Client::new(store.clone());
     for callers in [1, 20, 200] {
         let began = Instant::now();
@@ -45,8 +36,10 @@ pub(crate) async fn measure(database: &Database, batching: bool, run: usize, rep
         let took = began.elapsed().as_secs_f64();
         let started = started.into_iter().sum::<passbook::Result<usize>>()?;
         let name = format!("started by {callers} caller(s)");
-        report.against(name, "starts/s", started as f64 / took, ("floor commits", commits));
+        round
+            .report
+            .against(name, "starts/s", started as f64 / took, ("floor commits", commits));
     }
-    store.pool().close().await;
+    round.ground.close(store).await;
     Ok(())
 }
