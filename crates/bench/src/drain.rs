@@ -28,7 +28,7 @@ pub(crate) struct Drain {
 
 /// One run.
 #[allow(clippy::cast_precision_loss)]
-pub(crate) async fn measure<G: Ground>(mut round: Round<'_, G>, drain: &Drain) -> Result<()> {
+pub(crate) async fn measure<G: Ground>(round: &mut Round<'_, G>, drain: &Drain) -> Result<()> {
     let commits = round.commits().await?;
     let place = round.place("drain");
     let opening = Opening {

@@ -9,7 +9,7 @@ use crate::ground::{Ground, Round};
 pub(crate) const WHILE: Duration = Duration::from_millis(1_500);
 
 /// One run.
-pub(crate) async fn measure<G: Ground>(round: Round<'_, G>) -> Result<()> {
+pub(crate) async fn measure<G: Ground>(round: &mut Round<'_, G>) -> Result<()> {
     let trip = round.ground.round_trip().await?;
     round.report.add("round trip", "ms", trip * 1_000.0);
     for &(rows, clients) in G::FLOORS {

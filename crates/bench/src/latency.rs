@@ -40,7 +40,7 @@ pub(crate) struct Latency {
 }
 
 /// One run.
-pub(crate) async fn measure<G: Ground>(mut round: Round<'_, G>, latency: &Latency) -> Result<()> {
+pub(crate) async fn measure<G: Ground>(round: &mut Round<'_, G>, latency: &Latency) -> Result<()> {
     let commit = round.commit().await?;
     let place = round.place("latency");
     let store = round.ground.open(&place, round.opening()).await?;

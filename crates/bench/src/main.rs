@@ -47,10 +47,21 @@ enum Measure {
     Floor,
     /// Drains workflows that were started up front.
     Drain(drain::Drain),
-    /// Starts by 1, 20 and 200 concurrent callers.
     Start,
     /// Submit to first step and to result seen, on an idle worker.
     Latency(latency::Latency),
+}
+
+impl Measure {
+    /// One run.
+    async fn make<G: Ground>(&self, round: &mut Round<'_, G>) -> Result<()> {
+        match self {
+            Self::Floor => floor::measure(round).await,
+            Self::Drain(drain) => drain::measure(round, drain).await,
+            Self::Start => start::measure(round).await,
+            Self::Latency(latency) => latency::measure(round, latency).await,
+        }
+    }
 }
 
 #[tokio::main]
@@ -76,18 +87,13 @@ async fn measure_on<G: Ground>(ground: &G, arguments: &Arguments) -> Result<()> 
     let described = ground.describe().await?;
     let mut report = Report::default();
     for run in 0..arguments.runs {
-        let round = Round {
+        let mut round = Round {
             ground,
             report: &mut report,
             batching: !arguments.no_batching,
             run,
         };
-        match &arguments.measure {
-            Measure::Floor => floor::measure(round).await?,
-            Measure::Drain(drain) => drain::measure(round, drain).await?,
-            Measure::Start => start::measure(round).await?,
-            Measure::Latency(latency) => latency::measure(round, latency).await?,
-        }
+        arguments.measure.make(&mut round).await?;
     }
     let how = if arguments.no_batching {
         ", each write by itself"

@@ -34,6 +34,11 @@ pub(crate) trait Ground {
     /// How many clients bring the one-row commits that rates are held against.
     const CLIENTS: u32;
 
+    /// Itself where it is a Postgres, for the measures that are made with its SQL.
+    fn server(&self) -> Option<&Server> {
+        None
+    }
+
     /// Version and the settings that figures depend on.
     async fn describe(&self) -> Result<String>;
 
@@ -66,6 +71,18 @@ pub(crate) struct Round<'a, G> {
 }
 
 impl<G: Ground> Round<'_, G> {
+    /// The same run, for a measure that is made with the SQL of Postgres.
+    pub(crate) fn on_server(&mut self) -> Result<Round<'_, Server>> {
+        let server = self.ground.server();
+        let ground = server.ok_or("this is measured on Postgres only; leave out `--sqlite`")?;
+        Ok(Round {
+            ground,
+            report: &mut *self.report,
+            batching: self.batching,
+            run: self.run,
+        })
+    }
+
     /// A place that no earlier run has used.
     pub(crate) fn place(&self, measure: &str) -> String {
         format!("bench_{measure}_{}_{}", std::process::id(), self.run)

@@ -76,6 +76,10 @@ impl Ground for Server {
     const FLOORS: &'static [(i64, u32)] = &[(1, 1), (1, 8), (1, 32), (10, 8), (10, 32), (100, 8), (100, 32)];
     const CLIENTS: u32 = 32;
 
+    fn server(&self) -> Option<&Server> {
+        Some(self)
+    }
+
     async fn describe(&self) -> Result<String> {
         let pool = self.pool(1).await?;
         let rows = sqlx::query(
