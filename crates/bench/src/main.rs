@@ -1,6 +1,7 @@
 //! Measures of Passbook, each beside the floor of the same database in the same run.
 
 mod counts;
+mod depth;
 mod drain;
 mod floor;
 mod ground;
@@ -50,6 +51,8 @@ enum Measure {
     Start,
     /// Submit to first step and to result seen, on an idle worker.
     Latency(latency::Latency),
+    /// A new step and a wakeup of workflows with a long history.
+    Depth(depth::Depth),
 }
 
 impl Measure {
@@ -60,6 +63,7 @@ impl Measure {
             Self::Drain(drain) => drain::measure(round, drain).await,
             Self::Start => start::measure(round).await,
             Self::Latency(latency) => latency::measure(round, latency).await,
+            Self::Depth(depth) => depth::measure(round, depth).await,
         }
     }
 }
