@@ -8,6 +8,7 @@ mod ground;
 mod latency;
 mod report;
 mod start;
+mod transact;
 mod work;
 
 use std::process::ExitCode;
@@ -48,11 +49,14 @@ enum Measure {
     Floor,
     /// Drains workflows that were started up front.
     Drain(drain::Drain),
+    /// Starts by 1, 20 and 200 concurrent callers, alone and inside a transaction of the caller's.
     Start,
     /// Submit to first step and to result seen, on an idle worker.
     Latency(latency::Latency),
     /// A new step and a wakeup of workflows with a long history.
     Depth(depth::Depth),
+    /// Steps whose own SQL commits with their record, beside the same SQL by hand.
+    Transact(transact::Transact),
 }
 
 impl Measure {
@@ -64,6 +68,7 @@ impl Measure {
             Self::Start => start::measure(round).await,
             Self::Latency(latency) => latency::measure(round, latency).await,
             Self::Depth(depth) => depth::measure(round, depth).await,
+            Self::Transact(transact) => transact::measure(&mut round.on_server()?, transact).await,
         }
     }
 }
