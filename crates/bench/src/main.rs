@@ -8,6 +8,7 @@ mod ground;
 mod latency;
 mod report;
 mod start;
+mod takeover;
 mod transact;
 mod work;
 
@@ -55,8 +56,13 @@ enum Measure {
     Latency(latency::Latency),
     /// A new step and a wakeup of workflows with a long history.
     Depth(depth::Depth),
+    /// From the kill of a worker's process to the next effect, by another.
+    Takeover(takeover::Takeover),
     /// Steps whose own SQL commits with their record, beside the same SQL by hand.
     Transact(transact::Transact),
+    /// A process of `takeover`.
+    #[command(hide = true)]
+    Hand(takeover::Hand),
 }
 
 impl Measure {
@@ -68,6 +74,8 @@ impl Measure {
             Self::Start => start::measure(round).await,
             Self::Latency(latency) => latency::measure(round, latency).await,
             Self::Depth(depth) => depth::measure(round, depth).await,
+            Self::Takeover(takeover) => takeover::measure(&mut round.on_server()?, takeover).await,
+            Self::Hand(_) => Ok(()),
             Self::Transact(transact) => transact::measure(&mut round.on_server()?, transact).await,
         }
     }
@@ -85,7 +93,9 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> Result<()> {
-    if arguments.sqlite {
+    if let Measure::Hand(hand) = &arguments.measure {
+        takeover::work(hand).await
+    } else if arguments.sqlite {
         measure_on(&Files::new()?, &arguments).await
     } else {
         measure_on(&Server::open(arguments.database.clone())?, &arguments).await

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::try_join_all;
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use passbook::{Client, Durable, Inspect, Run, Shutdown, Worker, Workflow};
+use serde::Serialize;
 use tokio::task::JoinHandle;
 
 use crate::Result;
@@ -35,17 +36,26 @@ impl<S: Durable> Workflow<S> for Steps {
     }
 }
 
-/// Starts workflows of one kind, many at a time.
+/// Starts workflows of one kind with one input, many at a time.
 pub(crate) async fn start<S: Durable + Inspect>(
     store: &S,
     namespace: &str,
     workflows: impl Iterator<Item = String>,
-    input: usize,
+    input: impl Serialize + Copy,
+) -> Result<()> {
+    start_each(store, namespace, workflows.map(|workflow| (workflow, input))).await
+}
+
+/// Starts workflows of one kind, each with an input of its own, many at a time.
+pub(crate) async fn start_each<S: Durable + Inspect>(
+    store: &S,
+    namespace: &str,
+    workflows: impl Iterator<Item = (String, impl Serialize)>,
 ) -> Result<()> {
     let client = Client::new(store.clone());
     let client = &client;
     iter(workflows)
-        .map(|workflow| async move { client.kind(namespace).start(&workflow, &input).await.map(drop) })
+        .map(|(workflow, input)| async move { client.kind(namespace).start(&workflow, &input).await.map(drop) })
         .buffer_unordered(STARTS)
         .try_collect::<()>()
         .await?;
@@ -88,10 +98,16 @@ impl<'a, G: Ground> Crew<'a, G> {
     /// Returns when so many have ended. Fails when a worker has.
     pub(crate) async fn until(&self, ended: &AtomicUsize, count: usize) -> Result<()> {
         while ended.load(Ordering::Relaxed) < count {
-            if self.workers.iter().any(JoinHandle::is_finished) {
-                return Err("a worker has ended before its work".into());
-            }
+            self.check()?;
             tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        Ok(())
+    }
+
+    /// Fails when a worker has ended, so that nobody waits for its work for ever.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.workers.iter().any(JoinHandle::is_finished) {
+            return Err("a worker has ended before its work".into());
         }
         Ok(())
     }
