@@ -5,6 +5,7 @@ mod depth;
 mod drain;
 mod floor;
 mod ground;
+mod idle;
 mod latency;
 mod report;
 mod start;
@@ -56,6 +57,8 @@ enum Measure {
     Latency(latency::Latency),
     /// A new step and a wakeup of workflows with a long history.
     Depth(depth::Depth),
+    /// Statements and CPU of a worker that has nothing to do.
+    Idle(idle::Idle),
     /// From the kill of a worker's process to the next effect, by another.
     Takeover(takeover::Takeover),
     /// Steps whose own SQL commits with their record, beside the same SQL by hand.
@@ -74,6 +77,7 @@ impl Measure {
             Self::Start => start::measure(round).await,
             Self::Latency(latency) => latency::measure(round, latency).await,
             Self::Depth(depth) => depth::measure(round, depth).await,
+            Self::Idle(idle) => idle::measure(round, idle).await,
             Self::Takeover(takeover) => takeover::measure(&mut round.on_server()?, takeover).await,
             Self::Hand(_) => Ok(()),
             Self::Transact(transact) => transact::measure(&mut round.on_server()?, transact).await,
