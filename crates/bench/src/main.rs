@@ -7,6 +7,7 @@ mod floor;
 mod ground;
 mod idle;
 mod latency;
+mod pinned;
 mod report;
 mod start;
 mod takeover;
@@ -57,6 +58,8 @@ enum Measure {
     Latency(latency::Latency),
     /// A new step and a wakeup of workflows with a long history.
     Depth(depth::Depth),
+    /// The rate under steady work while somebody holds a snapshot open.
+    Pinned(pinned::Pinned),
     /// Statements and CPU of a worker that has nothing to do.
     Idle(idle::Idle),
     /// From the kill of a worker's process to the next effect, by another.
@@ -77,6 +80,7 @@ impl Measure {
             Self::Start => start::measure(round).await,
             Self::Latency(latency) => latency::measure(round, latency).await,
             Self::Depth(depth) => depth::measure(round, depth).await,
+            Self::Pinned(pinned) => pinned::measure(&mut round.on_server()?, pinned).await,
             Self::Idle(idle) => idle::measure(round, idle).await,
             Self::Takeover(takeover) => takeover::measure(&mut round.on_server()?, takeover).await,
             Self::Hand(_) => Ok(()),
