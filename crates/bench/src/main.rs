@@ -9,6 +9,7 @@ mod idle;
 mod latency;
 mod pinned;
 mod report;
+mod sleepers;
 mod start;
 mod takeover;
 mod transact;
@@ -58,6 +59,8 @@ enum Measure {
     Latency(latency::Latency),
     /// A new step and a wakeup of workflows with a long history.
     Depth(depth::Depth),
+    /// Takes and drains beside sleeping workflows, and how late these wake.
+    Sleepers(sleepers::Sleepers),
     /// The rate under steady work while somebody holds a snapshot open.
     Pinned(pinned::Pinned),
     /// Statements and CPU of a worker that has nothing to do.
@@ -80,6 +83,7 @@ impl Measure {
             Self::Start => start::measure(round).await,
             Self::Latency(latency) => latency::measure(round, latency).await,
             Self::Depth(depth) => depth::measure(round, depth).await,
+            Self::Sleepers(sleepers) => sleepers::measure(&mut round.on_server()?, sleepers).await,
             Self::Pinned(pinned) => pinned::measure(&mut round.on_server()?, pinned).await,
             Self::Idle(idle) => idle::measure(round, idle).await,
             Self::Takeover(takeover) => takeover::measure(&mut round.on_server()?, takeover).await,
