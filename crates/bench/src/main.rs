@@ -55,7 +55,7 @@ enum Measure {
     Drain(drain::Drain),
     /// Starts by 1, 20 and 200 concurrent callers, alone and inside a transaction of the caller's.
     Start,
-    /// Submit to first step and to result seen, on an idle worker.
+    /// Submit to first step and to result seen, on an idle worker or beside a load.
     Latency(latency::Latency),
     /// A new step and a wakeup of workflows with a long history.
     Depth(depth::Depth),
