@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use passbook::{Checkpointer, Client, Durable, Inspect, Run, Shutdown, State, Value, Worker, Workflow};
+use tokio::sync::{Barrier, Mutex as Turns};
 
 use crate::Result;
 use crate::ground::{Ground, Round};
@@ -22,49 +23,57 @@ pub(crate) struct Depth {
     /// Wakeups of one workflow.
     #[arg(long, default_value_t = 5)]
     wakeups: usize,
-    /// Workflows of each depth, in turn with those of the others.
-    #[arg(long, default_value_t = 3)]
+    /// Workflows of each depth that are woken.
+    #[arg(long, default_value_t = 4)]
     workflows: usize,
 }
 
-type Moments = Arc<Mutex<Vec<Instant>>>;
+/// Longer than anything here takes that does not hang.
+const PATIENCE: Duration = Duration::from_mins(5);
 
-fn note(moments: &Moments) -> std::result::Result<(), String> {
-    moments.lock().map_err(|error| error.to_string())?.push(Instant::now());
-    Ok(())
+/// A body of recorded steps, then of new ones, which bodies of several depths make in turn: so each is alone, and a slow
+/// moment of the disk slows every depth. It notes how many milliseconds each took.
+#[derive(Clone, Debug)]
+struct Longer {
+    times: Arc<[Mutex<Vec<f64>>]>,
+    replayed: Arc<Barrier>,
+    turns: Arc<Turns<()>>,
 }
-
-fn noted(moments: &Moments) -> Result<Vec<Instant>> {
-    Ok(std::mem::take(&mut *moments.lock().map_err(|error| error.to_string())?))
-}
-
-/// A body of recorded steps, then of new ones. It notes when each of the new ones begins, and when the last has ended.
-#[derive(Clone, Debug, Default)]
-struct Longer(Moments);
 
 impl<S: Durable> Workflow<S> for Longer {
     const NAME: &'static str = "longer";
-    type Input = (usize, usize);
+    /// Which of the depths, its recorded steps, its new ones.
+    type Input = (usize, usize, usize);
     type Output = ();
     type Error = String;
 
-    async fn run(&self, run: &Run<S>, (recorded, new): (usize, usize)) -> std::result::Result<(), String> {
+    async fn run(
+        &self,
+        run: &Run<S>,
+        (depth, recorded, new): (usize, usize, usize),
+    ) -> std::result::Result<(), String> {
         replay(run, recorded).await?;
+        self.replayed.wait().await;
         for step in recorded..recorded + new {
-            note(&self.0)?;
+            // Those who wait get their turn in the order in which they came.
+            let _turn = self.turns.lock().await;
+            let began = Instant::now();
             run.step(&format!("step-{step:06}"), async || Ok::<_, String>(step))
                 .await?;
+            let took = began.elapsed().as_secs_f64() * 1_000.0;
+            self.times[depth].lock().map_err(|error| error.to_string())?.push(took);
         }
-        note(&self.0)
+        Ok(())
     }
 }
 
 /// A body of recorded steps that then waits for values, one after another. It notes when a step after one begins.
 #[derive(Clone, Debug, Default)]
-struct Woken(Moments);
+struct Woken(Arc<Mutex<Option<Instant>>>);
 
 impl<S: Durable> Workflow<S> for Woken {
     const NAME: &'static str = "woken";
+    /// Its recorded steps, its waits.
     type Input = (usize, usize);
     type Output = ();
     type Error = String;
@@ -73,7 +82,11 @@ impl<S: Durable> Workflow<S> for Woken {
         replay(run, recorded).await?;
         for wakeup in 0..wakeups {
             run.awaiting::<usize>(format!("value-{wakeup}")).await;
-            run.step(&format!("woken-{wakeup}"), async || note(&self.0)).await?;
+            run.step(&format!("woken-{wakeup}"), async || {
+                *self.0.lock().map_err(|error| error.to_string())? = Some(Instant::now());
+                Ok::<_, String>(())
+            })
+            .await?;
         }
         Ok(())
     }
@@ -108,26 +121,22 @@ pub(crate) async fn measure<G: Ground>(round: &mut Round<'_, G>, depth: &Depth) 
     let commit = round.commit().await?;
     let place = round.place("depth");
     let store = round.ground.open(&place, round.opening()).await?;
-    let mut new = vec![Vec::new(); depth.recorded.len()];
-    let mut cold = new.clone();
-    for turn in 0..depth.workflows {
-        for (at, &recorded) in depth.recorded.iter().enumerate() {
-            let id = |what: &str| format!("{what}-{recorded}-{turn}");
-            record(&store, &id("longer"), recorded).await?;
-            new[at].extend(new_steps(&store, &id("longer"), recorded, depth.steps).await?);
-            record(&store, &id("cold"), recorded).await?;
-            let worker = Worker::new(store.clone());
-            cold[at].extend(wakeups(worker, &store, &id("cold"), recorded, depth.wakeups).await?);
-        }
+    let new = tokio::time::timeout(PATIENCE, new_steps(&store, depth)).await??;
+    // A worker that keeps bodies stands beside this one as soon as there is one.
+    let ways = [("wakeup by replay", "replay", Worker::new(store.clone()))];
+    let mut figures = vec![("new step", new)];
+    for (what, prefix, worker) in ways {
+        let woken = tokio::time::timeout(PATIENCE, wakeups(&store, worker, prefix, depth)).await??;
+        figures.push((what, woken));
     }
-    for (what, times) in [("new step", new), ("wakeup by replay", cold)] {
-        let first = times.first().map_or(0.0, |times| median(times));
+    for (what, times) in figures {
+        let least = times.first().map_or(0.0, |times| median(times));
         for (at, (recorded, times)) in depth.recorded.iter().zip(&times).enumerate() {
             let name = format!("{what} after {recorded} recorded");
             let beside = if at == 0 {
                 ("one commit", commit)
             } else {
-                ("the least deep", first)
+                ("the least deep", least)
             };
             round.report.against(name, "ms", median(times), beside);
         }
@@ -136,55 +145,75 @@ pub(crate) async fn measure<G: Ground>(round: &mut Round<'_, G>, depth: &Depth) 
     Ok(())
 }
 
-/// Milliseconds of each new step of one pass.
-async fn new_steps<S: Durable + Inspect>(store: &S, workflow: &str, recorded: usize, steps: usize) -> Result<Vec<f64>> {
-    let longer = Longer::default();
+/// Milliseconds of each new step, for each depth.
+async fn new_steps<S: Durable + Inspect>(store: &S, depth: &Depth) -> Result<Vec<Vec<f64>>> {
+    let depths = depth.recorded.len();
+    let longer = Longer {
+        times: (0..depths).map(|_| Mutex::default()).collect(),
+        replayed: Arc::new(Barrier::new(depths)),
+        turns: Arc::default(),
+    };
     let shutdown = Shutdown::new();
-    let worker = Worker::new(store.clone()).register(longer.clone());
+    let worker = Worker::new(store.clone()).slots(depths).register(longer.clone());
     let worker = tokio::spawn(worker.run(shutdown.clone()));
     let client = Client::new(store.clone());
-    client.start::<Longer>(workflow, &(recorded, steps)).await?;
-    client.result::<Longer>(workflow).await?;
+    let id = |recorded: usize| format!("longer-{recorded}");
+    for (at, &recorded) in depth.recorded.iter().enumerate() {
+        record(store, &id(recorded), recorded).await?;
+        client
+            .start::<Longer>(&id(recorded), &(at, recorded, depth.steps))
+            .await?;
+    }
+    for &recorded in &depth.recorded {
+        client.result::<Longer>(&id(recorded)).await?;
+    }
     shutdown.begin();
     worker.await??;
-    let moments = noted(&longer.0)?;
-    let each = moments.windows(2).map(|pair| milliseconds(pair[0], pair[1]));
-    Ok(each.collect())
+    let times = longer.times.iter().map(|times| {
+        let mut times = times.lock().map_err(|error| error.to_string())?;
+        Ok(std::mem::take(&mut *times))
+    });
+    times.collect()
 }
 
-/// Milliseconds from each value that arrives to the step after it.
+/// Milliseconds from each value that arrives to the step after it, for each depth. The depths take turns.
 async fn wakeups<S: Durable + Inspect>(
-    worker: Worker<S>,
     store: &S,
-    workflow: &str,
-    recorded: usize,
-    wakeups: usize,
-) -> Result<Vec<f64>> {
+    worker: Worker<S>,
+    prefix: &str,
+    depth: &Depth,
+) -> Result<Vec<Vec<f64>>> {
     let woken = Woken::default();
     let shutdown = Shutdown::new();
     let worker = tokio::spawn(worker.register(woken.clone()).run(shutdown.clone()));
     let client = Client::new(store.clone());
-    client.start::<Woken>(workflow, &(recorded, wakeups)).await?;
-    let mut times = Vec::new();
-    for wakeup in 0..wakeups {
-        while !waits(store, workflow).await? {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+    let mut times = vec![Vec::new(); depth.recorded.len()];
+    for turn in 0..depth.workflows {
+        let id = |recorded: usize| format!("{prefix}-{turn}-{recorded}");
+        for &recorded in &depth.recorded {
+            record(store, &id(recorded), recorded).await?;
+            client.start::<Woken>(&id(recorded), &(recorded, depth.wakeups)).await?;
         }
-        // Long enough for the worker to have nothing left to do.
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        let arrived = Instant::now();
-        client
-            .arrive::<Woken>(workflow, &format!("value-{wakeup}"), &wakeup)
-            .await?;
-        let began = loop {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            if let Some(began) = noted(&woken.0)?.pop() {
-                break began;
+        for wakeup in 0..depth.wakeups {
+            for (at, &recorded) in depth.recorded.iter().enumerate() {
+                while !waits(store, &id(recorded)).await? {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                // Long enough for the worker to have nothing left to do.
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                let arrived = Instant::now();
+                let key = format!("value-{wakeup}");
+                client.arrive::<Woken>(&id(recorded), &key, &wakeup).await?;
+                let began = loop {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    if let Some(began) = woken.0.lock().map_err(|error| error.to_string())?.take() {
+                        break began;
+                    }
+                };
+                times[at].push(began.duration_since(arrived).as_secs_f64() * 1_000.0);
             }
-        };
-        times.push(milliseconds(arrived, began));
+        }
     }
-    client.result::<Woken>(workflow).await?;
     shutdown.begin();
     worker.await??;
     Ok(times)
@@ -193,8 +222,4 @@ async fn wakeups<S: Durable + Inspect>(
 async fn waits<S: Inspect>(store: &S, workflow: &str) -> Result<bool> {
     let status = store.status(workflow).await?;
     Ok(status.is_some_and(|status| status.state == State::Waiting))
-}
-
-fn milliseconds(from: Instant, to: Instant) -> f64 {
-    to.duration_since(from).as_secs_f64() * 1_000.0
 }
