@@ -55,7 +55,9 @@ impl Server {
     pub(crate) async fn pool(&self, connections: u32) -> Result<PgPool> {
         let options = PgPoolOptions::new()
             .max_connections(connections)
-            .min_connections(connections);
+            .min_connections(connections)
+            // As the store's: a sign of life before each use would be a round trip that only the floor pays.
+            .test_before_acquire(false);
         Ok(options.connect(&self.url).await?)
     }
 }
