@@ -13,6 +13,7 @@ use sqlx::{ConnectOptions, Connection, Sqlite as Driver, SqliteConnection, Sqlit
 use tokio::sync::Notify;
 
 use crate::SqliteOptions;
+use crate::batch::Batch;
 use crate::error::{Doing, is_busy};
 
 /// A SQLite file, open for this process. Clones share its connections.
@@ -31,6 +32,10 @@ struct Inner {
     unfinished: Arc<AtomicBool>,
     readers: SqlitePool,
     options: SqliteOptions,
+    /// The writes that wait to go together.
+    batch: Batch,
+    /// Whether something was made ready that is not committed yet.
+    waking: AtomicBool,
     ready: Notify,
 }
 
@@ -81,6 +86,8 @@ impl SqliteFile {
             unfinished,
             readers,
             options,
+            batch: Batch::default(),
+            waking: AtomicBool::new(false),
             ready: Notify::new(),
         })))
     }
@@ -149,8 +156,21 @@ impl SqliteFile {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    pub(crate) fn batching(&self) -> bool {
+        self.0.options.batching
+    }
+
+    pub(crate) fn batch(&self) -> &Batch {
+        &self.0.batch
+    }
+
+    /// Notes that the transaction at hand makes something ready, so that its commit tells the idle workers.
+    pub(crate) fn wakes(&self) {
+        self.0.waking.store(true, Ordering::SeqCst);
+    }
+
     /// Tells the idle workers of this process that something may be ready.
-    pub(crate) fn hint(&self) {
+    fn hint(&self) {
         self.0.ready.notify_waiters();
         // And the one that has looked already but does not wait yet.
         self.0.ready.notify_one();
@@ -195,8 +215,14 @@ impl Transaction {
             .commit()
             .await
             .doing(|| format!("commit a write to `{}`", file.0.path.display()))?;
-        file.hint();
+        if file.0.waking.swap(false, Ordering::SeqCst) {
+            file.hint();
+        }
         Ok(())
+    }
+
+    pub(crate) fn file(&self) -> &SqliteFile {
+        &self.file
     }
 
     /// The store's time when the lock was granted.

@@ -21,13 +21,18 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     ),
     (
         "postgres",
+        "append.sql",
+        "locks the workflow before it draws; SQLite holds its lock, and `supply.sql` draws the key",
+    ),
+    (
+        "postgres",
         "arrive.sql",
         "one statement; SQLite sends with `supply.sql` and `wake.sql` in one transaction",
     ),
     (
         "postgres",
         "arrive_many.sql",
-        "one statement for many callers; SQLite has one writer, who needs none",
+        "one statement for many callers; so is `supply.sql` on SQLite, for one too",
     ),
     (
         "postgres",
@@ -42,7 +47,7 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     (
         "postgres",
         "deliver.sql",
-        "one statement; SQLite files with `append.sql` and `wake.sql` in one transaction",
+        "one statement; SQLite files with `supply.sql` and `wake.sql` in one transaction",
     ),
     (
         "postgres",
@@ -62,7 +67,7 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     (
         "postgres",
         "record_many.sql",
-        "one statement for many callers; SQLite has one writer, who needs none",
+        "one statement for many callers; so is `record.sql` on SQLite, for one too",
     ),
     (
         "postgres",
@@ -72,17 +77,17 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     (
         "postgres",
         "settle_many.sql",
-        "one statement for many callers; SQLite has one writer, who needs none",
+        "one statement for many callers; so is `release.sql` on SQLite, for one too",
     ),
     (
         "postgres",
         "start.sql",
-        "one statement; SQLite starts with `supply.sql`, `kind.sql` and `make_ready.sql` in one transaction",
+        "one statement; SQLite starts with `supply.sql` and `wake.sql` in one transaction",
     ),
     (
         "postgres",
         "start_many.sql",
-        "one statement for many callers; SQLite has one writer, who needs none",
+        "one statement for many callers; so is `supply.sql` on SQLite, for one too",
     ),
     (
         "postgres",
@@ -91,13 +96,13 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     ),
     (
         "sqlite",
-        "applied.sql",
-        "notes a migration; Postgres notes it in the migration's own text",
+        "advance.sql",
+        "moves the last number drawn in a table; Postgres has sequences",
     ),
     (
         "sqlite",
-        "draw.sql",
-        "draws a number from a table; Postgres has sequences",
+        "applied.sql",
+        "notes a migration; Postgres notes it in the migration's own text",
     ),
     (
         "sqlite",
@@ -123,12 +128,17 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     (
         "sqlite",
         "kind.sql",
-        "reads the kind of a workflow; part of `start.sql` and `arrive.sql` on Postgres",
+        "reads the kind of a workflow that another kind was named for; part of `start.sql` and `arrive.sql` on Postgres",
     ),
     (
         "sqlite",
         "mark.sql",
         "a savepoint shows whether an effect ended the transaction; on Postgres the driver knows",
+    ),
+    (
+        "sqlite",
+        "moot.sql",
+        "finds deliveries that are of no use; part of `acquire.sql` and `load.sql` on Postgres",
     ),
     (
         "sqlite",
