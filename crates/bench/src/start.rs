@@ -53,7 +53,7 @@ pub(crate) async fn measure<G: Ground>(round: &mut Round<'_, G>) -> Result<()> {
 async fn alone<G: Ground>(round: &mut Round<'_, G>) -> Result<()> {
     let commits = round.commits().await?;
     let mut ways = vec![(round.batching, "")];
-    if round.batching && round.ground.server().is_some() {
+    if round.batching {
         ways.push((false, ", each by itself"));
     }
     let mut clients = Vec::new();

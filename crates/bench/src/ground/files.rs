@@ -57,10 +57,8 @@ impl Ground for Files {
     }
 
     async fn open(&self, place: &str, opening: Opening) -> Result<Sqlite> {
-        if !opening.batching {
-            return Err("on SQLite every write goes by itself; leave out `--no-batching`".into());
-        }
-        let store = Sqlite::options().lease(opening.lease).open(self.path(place)).await?;
+        let options = Sqlite::options().lease(opening.lease).batching(opening.batching);
+        let store = options.open(self.path(place)).await?;
         store.scheduler().prepare().await?;
         Ok(store)
     }
