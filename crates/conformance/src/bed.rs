@@ -26,6 +26,16 @@ pub struct Bed<S> {
     pub store: S,
     /// Its clock.
     pub clock: Clock,
+    /// How many suspended bodies its workers keep.
+    pub kept: usize,
+}
+
+impl<S> Bed<S> {
+    /// A bed whose workers keep all suspended bodies.
+    pub fn new(store: S, clock: Clock) -> Self {
+        let kept = 1_000_000;
+        Self { store, clock, kept }
+    }
 }
 
 impl<S: Durable + Inspect> Bed<S> {
@@ -54,10 +64,7 @@ impl<S: Durable + Inspect> Bed<S> {
     /// The next pass that is due, if one is.
     pub async fn take(&self) -> Option<(Pass, Delivery)> {
         let namespaces = [KIND.to_owned()];
-        let request = Acquire {
-            namespaces: &namespaces,
-            limit: 1,
-        };
+        let request = Acquire::new(&namespaces, 1);
         self.store
             .acquire(&request)
             .await
@@ -94,7 +101,10 @@ impl<S: Durable + Inspect> Bed<S> {
             Outcome::Lost(_) => return outcome,
         };
         let held = self.store.settle(&claim, delivery, &settlement).await;
-        assert!(held.expect("a settle succeeds"), "the pass still holds its workflow");
+        assert!(
+            held.expect("a settle succeeds").is_held(),
+            "the pass still holds its workflow"
+        );
         outcome
     }
 

@@ -245,6 +245,7 @@ pub async fn a_cancelled_workflow_runs_no_more(fixture: &impl Fixture) {
                 .settle(&taken.0.claim, &taken.1, &outcome)
                 .await
                 .expect("a settle")
+                .is_held()
         );
     }
     assert_eq!(keys(store.checkpointer(), "running").await, [INPUT]);
@@ -311,6 +312,7 @@ pub async fn a_deleted_workflow_is_gone(fixture: &impl Fixture) {
             .settle(&taken.0.claim, &taken.1, &completed())
             .await
             .expect("a settle")
+            .is_held()
     );
     fixture.clock().advance(LEASE);
     idle(store).await;
@@ -332,10 +334,7 @@ pub async fn an_acquire_takes_at_most_what_was_asked_for(fixture: &impl Fixture)
     let namespaces = kinds(&[KIND]);
     let mut seen = HashSet::new();
     for (limit, expected, next_due) in [(3, 3, None), (5, 4, Some(LEASE / 2)), (5, 0, Some(LEASE / 2))] {
-        let request = Acquire {
-            namespaces: &namespaces,
-            limit,
-        };
+        let request = Acquire::new(&namespaces, limit);
         let acquired = store.acquire(&request).await.expect("an acquire");
         assert_eq!((acquired.passes.len(), acquired.next_due), (expected, next_due));
         for (pass, delivery) in acquired.passes {
@@ -422,6 +421,7 @@ pub async fn a_workflow_of_a_dead_worker_is_taken_by_another(fixture: &impl Fixt
             .settle(&dead.0.claim, &dead.1, &completed())
             .await
             .expect("a settle")
+            .is_held()
     );
     settle(store, &next, &completed()).await;
 }
@@ -478,7 +478,7 @@ pub async fn a_renewal_says_who_lost_and_hides_no_wakeup(fixture: &impl Fixture)
         assert_eq!(renewed.alive, woken);
         assert_eq!(renewed.delivery, delivery);
         let settled = store.settle(&pass.claim, &renewed.delivery, &waiting("y")).await;
-        assert_eq!(settled.expect("a settle"), woken);
+        assert_eq!(settled.expect("a settle").is_held(), woken);
     }
     assert_eq!(pass(store).await.0.claim.workflow, "woken");
 }

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use passbook::{
-    Acquire, Acquired, Begun, Checkpointer, Claim, Claimed, Clock, Delivery, Durable, Enlist, Error, Filter, Finished,
-    Inspect, Life, Record, Recorded, Renewed, Result, Scheduler, Settlement, Status, Timestamp, Tx, Value,
+    Acquire, Acquired, Begun, Checkpointer, Claim, Claimed, Clock, Delivery, Durable, Endings, Enlist, Error, Filter,
+    Finished, Inspect, Life, Record, Recorded, Renewed, Result, Scheduler, Settled, Settlement, Status, Timestamp, Tx,
+    Value,
 };
 
 /// On which side of the call the failure lies.
@@ -271,6 +272,10 @@ impl<S: Inspect> Inspect for Faulty<S> {
     async fn finished(&self, workflows: &[String]) -> Result<Vec<Finished>> {
         self.faults.through("finished", self.inner.finished(workflows)).await
     }
+
+    fn endings(&self) -> Endings {
+        self.inner.endings()
+    }
 }
 
 /// A whole store whose calls fail by plan: the transitions as well as those of its halves.
@@ -353,7 +358,7 @@ impl<S: Durable> Durable for FaultyDurable<S> {
         self.faults.through("renew", self.inner.renew(held)).await
     }
 
-    async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<bool> {
+    async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<Settled> {
         self.faults
             .through("settle", self.inner.settle(claim, delivery, outcome))
             .await
@@ -398,6 +403,10 @@ impl<S: Durable + Inspect> Inspect for FaultyDurable<S> {
 
     async fn finished(&self, workflows: &[String]) -> Result<Vec<Finished>> {
         self.faults.through("finished", self.inner.finished(workflows)).await
+    }
+
+    fn endings(&self) -> Endings {
+        self.inner.endings()
     }
 }
 

@@ -151,10 +151,7 @@ pub async fn acquired(store: &impl Durable, limit: usize) -> Vec<(Pass, Delivery
 /// Up to `limit` passes of these kinds.
 pub async fn acquired_of(store: &impl Durable, names: &[&str], limit: usize) -> Vec<(Pass, Delivery)> {
     let namespaces = kinds(names);
-    let request = Acquire {
-        namespaces: &namespaces,
-        limit,
-    };
+    let request = Acquire::new(&namespaces, limit);
     store.acquire(&request).await.expect("an acquire succeeds").passes
 }
 
@@ -186,7 +183,10 @@ pub async fn started(store: &impl Durable, workflow: &str) -> (Pass, Delivery) {
 /// Ends a pass that still holds its workflow.
 pub async fn settle(store: &impl Durable, taken: &(Pass, Delivery), outcome: &Settlement) {
     let held = store.settle(&taken.0.claim, &taken.1, outcome).await;
-    assert!(held.expect("a settle succeeds"), "the pass holds its workflow");
+    assert!(
+        held.expect("a settle succeeds").is_held(),
+        "the pass holds its workflow"
+    );
 }
 
 /// Where the workflow stands.

@@ -163,7 +163,13 @@ pub async fn a_lost_settle_leaves_the_queue_alone(fixture: &impl Fixture) {
         Settlement::HandedBack,
         failed(None),
     ] {
-        assert!(!store.settle(&claim, &taken.1, &outcome).await.expect("a settle"));
+        assert!(
+            !store
+                .settle(&claim, &taken.1, &outcome)
+                .await
+                .expect("a settle")
+                .is_held()
+        );
         let due = store.scheduler().next_due(&kinds(&[KIND])).await.expect("a look");
         assert_eq!(due, Some(LEASE), "after {outcome:?}");
     }

@@ -1,6 +1,6 @@
 //! Two commits with a crash between them: asking again always repairs.
 
-use passbook::{Durable, Error, INBOX, INPUT, Inspect, RESULT, Scheduler, SplitDurable, State};
+use passbook::{Acquire, Durable, Error, INBOX, INPUT, Inspect, RESULT, Scheduler, SplitDurable, State};
 
 use crate::faulty::{Faults, Faulty, Side};
 use crate::fixture::{
@@ -237,10 +237,7 @@ pub async fn an_acquire_that_failed_loses_nobody(fixture: &impl Fixture) {
     let (store, faults) = (fixture.store(), Faults::none());
     let split = halves(store, &faults);
     let namespaces = kinds(&[KIND]);
-    let request = passbook::Acquire {
-        namespaces: &namespaces,
-        limit: 3,
-    };
+    let request = Acquire::new(&namespaces, 3);
     for workflow in ["u", "v", "w"] {
         start(store, workflow).await;
     }

@@ -47,10 +47,7 @@ pub async fn a_delivery_of_what_is_over_is_answered(fixture: &impl Fixture) {
     settle(store, &taken, &completed()).await;
     store.scheduler().make_ready(KIND, "w").await.expect("it is made ready");
     let namespaces = kinds(&[KIND]);
-    let request = Acquire {
-        namespaces: &namespaces,
-        limit: 1,
-    };
+    let request = Acquire::new(&namespaces, 1);
     assert!(store.acquire(&request).await.expect("an acquire").passes.is_empty());
     queue_is_empty(store).await;
 }
@@ -178,6 +175,7 @@ pub async fn a_lost_pass_settles_nothing(fixture: &impl Fixture) {
                 .settle(&stale.0.claim, &stale.1, &outcome)
                 .await
                 .expect("a settle")
+                .is_held()
         );
         assert_eq!(status(store, "w").await, before, "after {outcome:?}");
         // Neither with the delivery of the holder.
@@ -186,6 +184,7 @@ pub async fn a_lost_pass_settles_nothing(fixture: &impl Fixture) {
                 .settle(&stale.0.claim, &holder.1, &outcome)
                 .await
                 .expect("a settle")
+                .is_held()
         );
     }
     assert_eq!(keys(store.checkpointer(), "w").await, [INPUT]);

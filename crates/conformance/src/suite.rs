@@ -166,6 +166,14 @@ macro_rules! conformance_suite {
             a_bad_name_of_a_kind_is_refused_with_nothing_written
         );
     };
+    (@group known $fixture:ty) => {
+        $crate::conformance_suite!(@tests known $fixture:
+            a_quiet_end_has_seen_everything
+            an_end_says_that_something_came_meanwhile
+            a_wait_for_what_is_recorded_is_due_at_once
+            an_acquire_reads_no_more_than_what_came_since
+        );
+    };
     (@group inspect $fixture:ty) => {
         $crate::conformance_suite!(@tests inspect $fixture:
             what_nobody_wrote_of_has_no_status

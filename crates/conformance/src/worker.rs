@@ -28,7 +28,7 @@ fn quick<S: Store>(bed: &Bed<S>) -> Worker<S> {
     let policy = Retry::times(3)
         .first(Duration::from_hours(1))
         .cap(Duration::from_hours(10));
-    Worker::new(bed.store.clone()).retry(policy)
+    Worker::new(bed.store.clone()).retry(policy).keep(bed.kept)
 }
 
 async fn doubled<S: Durable>(run: &Run<S>, n: u64) -> Result<u64, String> {
@@ -220,6 +220,7 @@ pub async fn a_cancelled_pass_is_put_down<S: Store>(bed: Bed<S>) {
             .settle(&pass.claim, &delivery, &handed_back)
             .await
             .expect("asked")
+            .is_held()
     );
     assert_eq!(bed.status("w").await.state, State::Cancelled);
 }

@@ -40,10 +40,7 @@ async fn body<S: Durable>(run: &Run<S>, counts: &Counts) -> Result<u32, String> 
 /// One pass as a worker makes it, but for patience: what fails is left as a process leaves it that dies there.
 async fn pass<S: Durable>(store: &S, counts: &Counts) -> passbook::Result<()> {
     let namespaces = [KIND.to_owned()];
-    let request = Acquire {
-        namespaces: &namespaces,
-        limit: 1,
-    };
+    let request = Acquire::new(&namespaces, 1);
     for (pass, delivery) in store.acquire(&request).await?.passes {
         let claim = pass.claim.clone();
         let settlement = match resume(pass, store, async |run| body(run, counts).await).await {
@@ -120,7 +117,7 @@ async fn every_boundary<S: Store>(bed: Bed<S>) {
 async fn a_failure_at_any_boundary_loses_and_doubles_nothing_in_memory() {
     let clock = Clock::manual(MORNING);
     let store = MemoryStore::with(Duration::from_secs(30), clock.clone()).expect("a store");
-    every_boundary(Bed { store, clock }).await;
+    every_boundary(Bed::new(store, clock)).await;
 }
 
 #[tokio::test]
@@ -130,7 +127,7 @@ async fn a_failure_at_any_boundary_loses_and_doubles_nothing_on_sqlite() {
     let options = Sqlite::options().clock(clock.clone());
     let store = options.open(folder.path().join("store.db")).await.expect("a store");
     store.scheduler().prepare().await.expect("a schema");
-    every_boundary(Bed { store, clock }).await;
+    every_boundary(Bed::new(store, clock)).await;
 }
 
 #[tokio::test]
@@ -140,5 +137,5 @@ async fn a_failure_at_any_boundary_loses_and_doubles_nothing_on_postgres() {
     let options = Postgres::options().schema(schema.name()).clock(clock.clone());
     let store = options.connect(schema.url()).await.expect("a store");
     store.scheduler().prepare().await.expect("a schema");
-    every_boundary(Bed { store, clock }).await;
+    every_boundary(Bed::new(store, clock)).await;
 }

@@ -13,7 +13,7 @@ const LEASE: Duration = Duration::from_millis(900);
 
 fn bed<S>(store: S) -> Bed<S> {
     let clock = Clock::store();
-    Bed { store, clock }
+    Bed::new(store, clock)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,5 +4,5 @@ use conformance::conformance_suite;
 use conformance::stores::Memory;
 
 conformance_suite!(
-    Memory: checkpointer, claims, transact, beside, scheduler, durable, settles, fused, inspect, enlist, stall, repairs
+    Memory: checkpointer, claims, transact, beside, scheduler, durable, settles, fused, known, inspect, enlist, stall, repairs
 );

@@ -12,7 +12,7 @@ use passbook::{Clock, MemoryStore};
 async fn memory() -> (Bed<MemoryStore>, ()) {
     let clock = Clock::manual(MORNING);
     let store = MemoryStore::with(Duration::from_secs(30), clock.clone()).expect("a store");
-    (Bed { store, clock }, ())
+    (Bed::new(store, clock), ())
 }
 
 conformance::pass_sentences!(super::memory);

@@ -20,7 +20,7 @@ async fn postgres() -> (Bed<Postgres>, Schema) {
         .await
         .expect("a store");
     store.scheduler().prepare().await.expect("a schema");
-    (Bed { store, clock }, schema)
+    (Bed::new(store, clock), schema)
 }
 
 conformance::pass_sentences!(super::postgres);

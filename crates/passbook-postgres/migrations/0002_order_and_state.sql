@@ -4,8 +4,12 @@ CREATE SEQUENCE IF NOT EXISTS {schema}workflow_checkpoint_seq;
 ALTER TABLE {schema}workflow_checkpoint
     ADD COLUMN IF NOT EXISTS seq bigint NOT NULL DEFAULT nextval('{schema}workflow_checkpoint_seq'),
     ADD COLUMN IF NOT EXISTS recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    ADD COLUMN IF NOT EXISTS namespace text;
+    ADD COLUMN IF NOT EXISTS namespace text,
+    ADD COLUMN IF NOT EXISTS arrived boolean NOT NULL DEFAULT false;
 COMMENT ON COLUMN {schema}workflow_checkpoint.namespace IS 'the kind of the workflow; only on the record of its input';
+COMMENT ON COLUMN {schema}workflow_checkpoint.arrived IS 'sent from outside, and not recorded by a pass; false also where another program wrote it';
+-- What has come to a workflow whose pass knows everything else. Only of what was sent, so that a step pays nothing for it.
+CREATE INDEX IF NOT EXISTS workflow_checkpoint_arrived ON {schema}workflow_checkpoint (workflow, seq) WHERE arrived;
 
 -- What the last pass left. Written with the release of the claim, where the row is written anyway.
 ALTER TABLE {schema}workflow_claim

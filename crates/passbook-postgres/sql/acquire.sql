@@ -7,15 +7,15 @@ WITH share AS MATERIALIZED (
     SELECT turns.namespace, count(*) AS share
     FROM (
         SELECT w.namespace, w.place, row_number() OVER (PARTITION BY w.place) AS turn
-        FROM unnest($1::text[]) WITH ORDINALITY AS w (namespace, place)
+        FROM unnest((SELECT $1::text[])) WITH ORDINALITY AS w (namespace, place)
         CROSS JOIN LATERAL (
             SELECT FROM {schema}workflow_queue q
-            WHERE q.namespace = w.namespace AND q.visible_at <= coalesce($3, now())
+            WHERE q.namespace = w.namespace AND q.visible_at <= coalesce((SELECT $3::timestamptz), now())
             ORDER BY q.visible_at
-            LIMIT $2
+            LIMIT (SELECT $2::bigint)
         ) q
         ORDER BY turn, w.place
-        LIMIT $2
+        LIMIT (SELECT $2::bigint)
     ) turns
     GROUP BY turns.namespace
 ), due AS MATERIALIZED (
@@ -24,14 +24,14 @@ WITH share AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT q.namespace, q.workflow
         FROM {schema}workflow_queue q
-        WHERE q.namespace = share.namespace AND q.visible_at <= coalesce($3, now())
+        WHERE q.namespace = share.namespace AND q.visible_at <= coalesce((SELECT $3::timestamptz), now())
         ORDER BY q.visible_at
         LIMIT share.share
         FOR UPDATE SKIP LOCKED
     ) q
 ), hidden AS (
     INSERT INTO {schema}workflow_queue AS q (namespace, workflow, visible_at)
-    SELECT due.namespace, due.workflow, coalesce($3, now()) + $4::interval
+    SELECT due.namespace, due.workflow, coalesce((SELECT $3::timestamptz), now()) + (SELECT $4::interval)
     FROM due
     ON CONFLICT (namespace, workflow) DO UPDATE SET
         -- No receipt of a row comes twice, even when a test's clock stands still.
@@ -44,7 +44,7 @@ WITH share AS MATERIALIZED (
     RETURNING q.namespace, q.workflow, q.visible_at
 ), granted AS (
     INSERT INTO {schema}workflow_claim AS held (workflow, token, held_until, open, namespace)
-    SELECT DISTINCT ON (due.workflow) due.workflow, 1, coalesce($3, now()) + $4::interval, true, due.namespace
+    SELECT DISTINCT ON (due.workflow) due.workflow, 1, coalesce((SELECT $3::timestamptz), now()) + (SELECT $4::interval), true, due.namespace
     FROM due
     ORDER BY due.workflow
     ON CONFLICT (workflow) DO UPDATE SET
@@ -55,19 +55,19 @@ WITH share AS MATERIALIZED (
         namespace = excluded.namespace
     WHERE (held.state IS NULL OR held.state NOT IN ('completed', 'failed', 'cancelled'))
       AND CASE WHEN isfinite(held.held_until)
-            THEN excluded.held_until - held.held_until >= $4::interval
+            THEN excluded.held_until - held.held_until >= (SELECT $4::interval)
             ELSE held.held_until < excluded.held_until END
     RETURNING held.workflow, held.namespace, held.token, held.attempts, held.running
 )
 SELECT
-    coalesce($3, now()) AS now,
+    coalesce((SELECT $3::timestamptz), now()) AS now,
     (
         SELECT min(next.visible_at)
-        FROM unnest($1::text[]) AS w (namespace)
+        FROM unnest((SELECT $1::text[])) AS w (namespace)
         CROSS JOIN LATERAL (
             SELECT q.visible_at
             FROM {schema}workflow_queue q
-            WHERE q.namespace = w.namespace AND q.visible_at > coalesce($3, now()) AND q.visible_at < 'infinity'
+            WHERE q.namespace = w.namespace AND q.visible_at > coalesce((SELECT $3::timestamptz), now()) AND q.visible_at < 'infinity'
             ORDER BY q.visible_at
             LIMIT 1
         ) next

@@ -8,7 +8,7 @@ WITH locked AS MATERIALIZED (
     FROM (SELECT count(*) AS rows FROM locked) l
     WHERE l.rows >= 0
 )
-INSERT INTO {schema}workflow_checkpoint (workflow, step, value, seq)
-SELECT $1, 'inbox:' || lpad(drawn.seq::text, 20, '0'), $2::text::jsonb, drawn.seq
+INSERT INTO {schema}workflow_checkpoint (workflow, step, value, seq, arrived)
+SELECT $1, 'inbox:' || lpad(drawn.seq::text, 20, '0'), $2::text::jsonb, drawn.seq, true
 FROM drawn
 RETURNING step

@@ -23,8 +23,8 @@ WITH locked AS MATERIALIZED (
         DO UPDATE SET visible_at = least(q.visible_at - interval '1 microsecond', excluded.visible_at)
     RETURNING q.workflow
 ), recorded AS (
-    INSERT INTO {schema}workflow_checkpoint AS r (workflow, step, value)
-    SELECT $2, $3, $4::text::jsonb
+    INSERT INTO {schema}workflow_checkpoint AS r (workflow, step, value, arrived)
+    SELECT $2, $3, $4::text::jsonb, true
     FROM kind
     WHERE kind.ours AND (SELECT count(*) FROM queued) >= 0
     ON CONFLICT (workflow, step) DO UPDATE SET step = r.step

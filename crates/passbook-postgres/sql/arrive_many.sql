@@ -4,7 +4,7 @@
 -- $1 namespaces, $2 workflows, $3 keys, $4 values, $5 now
 WITH asked AS MATERIALIZED (
     SELECT *
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS a (namespace, workflow, key, value, place)
+    FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::text[]), (SELECT $4::text[])) WITH ORDINALITY AS a (namespace, workflow, key, value, place)
     ORDER BY a.workflow, a.place
 ), free AS MATERIALIZED (
     SELECT asked.namespace, asked.workflow, asked.key, asked.value, asked.place
@@ -37,8 +37,8 @@ WITH asked AS MATERIALIZED (
         DO UPDATE SET visible_at = least(q.visible_at - interval '1 microsecond', excluded.visible_at)
     RETURNING q.workflow
 ), recorded AS (
-    INSERT INTO {schema}workflow_checkpoint AS r (workflow, step, value)
-    SELECT known.workflow, known.key, known.value::jsonb
+    INSERT INTO {schema}workflow_checkpoint AS r (workflow, step, value, arrived)
+    SELECT known.workflow, known.key, known.value::jsonb, true
     FROM known
     WHERE known.of_kind AND (SELECT count(*) FROM queued) >= 0
     ORDER BY known.workflow, known.place

@@ -27,7 +27,7 @@ WITH locked AS MATERIALIZED (
     FROM kind, (SELECT count(*) AS rows FROM queued) q
     WHERE kind.ours AND q.rows >= 0
 )
-INSERT INTO {schema}workflow_checkpoint (workflow, step, value, seq)
-SELECT $2, 'inbox:' || lpad(drawn.seq::text, 20, '0'), $3::text::jsonb, drawn.seq
+INSERT INTO {schema}workflow_checkpoint (workflow, step, value, seq, arrived)
+SELECT $2, 'inbox:' || lpad(drawn.seq::text, 20, '0'), $3::text::jsonb, drawn.seq, true
 FROM drawn
 RETURNING step

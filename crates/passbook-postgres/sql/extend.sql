@@ -4,7 +4,7 @@
 WITH queued AS MATERIALIZED (
     SELECT a.namespace, a.workflow
     FROM (
-        SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS a (namespace, workflow, receipt) ORDER BY a.workflow
+        SELECT * FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::timestamptz[])) AS a (namespace, workflow, receipt) ORDER BY a.workflow
     ) a
     CROSS JOIN LATERAL (
         SELECT

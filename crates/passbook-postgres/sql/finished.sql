@@ -1,7 +1,7 @@
 -- Reads how some workflows ended, those that did. Locks nothing. Two index look-ups for each.
 -- $1 workflows
 SELECT w.workflow, c.state, c.error, r.value
-FROM unnest($1::text[]) AS w (workflow)
+FROM unnest((SELECT $1::text[])) AS w (workflow)
 CROSS JOIN LATERAL (
     SELECT c.state, c.error
     FROM {schema}workflow_claim c

@@ -1,7 +1,7 @@
 -- Reads when the next workflow is due. Locks nothing. One index look-up for each namespace.
 -- $1 namespaces, $2 now
 SELECT min(next.visible_at) AS next_due, coalesce($2, now()) AS now
-FROM unnest($1::text[]) AS w (namespace)
+FROM unnest((SELECT $1::text[])) AS w (namespace)
 CROSS JOIN LATERAL (
     SELECT q.visible_at
     FROM {schema}workflow_queue q

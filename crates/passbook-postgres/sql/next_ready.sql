@@ -5,15 +5,15 @@ WITH share AS MATERIALIZED (
     SELECT turns.namespace, count(*) AS share
     FROM (
         SELECT w.namespace, w.place, row_number() OVER (PARTITION BY w.place) AS turn
-        FROM unnest($1::text[]) WITH ORDINALITY AS w (namespace, place)
+        FROM unnest((SELECT $1::text[])) WITH ORDINALITY AS w (namespace, place)
         CROSS JOIN LATERAL (
             SELECT FROM {schema}workflow_queue q
-            WHERE q.namespace = w.namespace AND q.visible_at <= coalesce($3, now())
+            WHERE q.namespace = w.namespace AND q.visible_at <= coalesce((SELECT $3::timestamptz), now())
             ORDER BY q.visible_at
-            LIMIT $2
+            LIMIT (SELECT $2::bigint)
         ) q
         ORDER BY turn, w.place
-        LIMIT $2
+        LIMIT (SELECT $2::bigint)
     ) turns
     GROUP BY turns.namespace
 ), due AS MATERIALIZED (
@@ -22,14 +22,14 @@ WITH share AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT q.namespace, q.workflow
         FROM {schema}workflow_queue q
-        WHERE q.namespace = share.namespace AND q.visible_at <= coalesce($3, now())
+        WHERE q.namespace = share.namespace AND q.visible_at <= coalesce((SELECT $3::timestamptz), now())
         ORDER BY q.visible_at
         LIMIT share.share
         FOR UPDATE SKIP LOCKED
     ) q
 )
 INSERT INTO {schema}workflow_queue AS q (namespace, workflow, visible_at)
-SELECT due.namespace, due.workflow, coalesce($3, now()) + $4::interval
+SELECT due.namespace, due.workflow, coalesce((SELECT $3::timestamptz), now()) + (SELECT $4::interval)
 FROM due
 ON CONFLICT (namespace, workflow) DO UPDATE SET
     -- No receipt of a row comes twice, even when a test's clock stands still.

@@ -3,7 +3,7 @@
 -- $1 workflows, $2 steps, $3 values, $4 tokens
 WITH asked AS MATERIALIZED (
     SELECT *
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY AS a (workflow, step, value, token, place)
+    FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::text[]), (SELECT $4::bigint[])) WITH ORDINALITY AS a (workflow, step, value, token, place)
     ORDER BY a.workflow, a.place
 ), held AS MATERIALIZED (
     SELECT asked.workflow, asked.step, asked.value, asked.place

@@ -5,7 +5,7 @@
 -- $1 namespaces, $2 workflows, $3 tokens, $4 receipts, $5 running, $6 now, $7 lease
 WITH asked AS MATERIALIZED (
     SELECT *
-    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::timestamptz[], $5::text[])
+    FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::bigint[]), (SELECT $4::timestamptz[]), (SELECT $5::text[]))
         WITH ORDINALITY AS a (namespace, workflow, token, receipt, running, place)
     ORDER BY a.workflow
 ), queued AS MATERIALIZED (

@@ -6,11 +6,14 @@
 WITH asked AS MATERIALIZED (
     SELECT *
     FROM unnest(
-        $1::text[], $2::text[], $3::bigint[], $4::timestamptz[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::text[]
+        (SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::bigint[]), (SELECT $4::timestamptz[]), (SELECT $6::text[]), (SELECT $7::text[]), (SELECT $8::timestamptz[]), (SELECT $9::text[]), (SELECT $10::text[])
     ) WITH ORDINALITY AS a (namespace, workflow, token, receipt, state, waits_for, wake_at, error, result, place)
     ORDER BY a.workflow
 ), queued AS MATERIALIZED (
-    SELECT asked.*, q.visible_at
+    SELECT
+        asked.*,
+        q.visible_at <> asked.receipt OR asked.state = 'ready' OR awaited.there IS NOT NULL AS woken,
+        least(q.visible_at, coalesce($5, now())) AS at_once
     FROM asked
     CROSS JOIN LATERAL (
         SELECT q.visible_at
@@ -19,6 +22,17 @@ WITH asked AS MATERIALIZED (
         LIMIT 1
         FOR UPDATE SKIP LOCKED
     ) q
+    LEFT JOIN LATERAL (
+        SELECT true AS there
+        FROM jsonb_array_elements_text(asked.waits_for::jsonb) AS w (step)
+        CROSS JOIN LATERAL (
+            SELECT
+            FROM {schema}workflow_checkpoint r
+            WHERE r.workflow = asked.workflow AND r.step = w.step
+            LIMIT 1
+        ) r
+        LIMIT 1
+    ) awaited ON true
 ), held AS (
     INSERT INTO {schema}workflow_claim AS c (workflow, token, held_until, state, waits_for, wake_at, attempts, error, finished_at)
     SELECT
@@ -60,13 +74,10 @@ WITH asked AS MATERIALIZED (
     SELECT
         queued.namespace,
         queued.workflow,
-        CASE
-            WHEN queued.visible_at <> queued.receipt THEN least(queued.visible_at, coalesce($5, now()))
-            WHEN queued.state = 'ready' THEN coalesce($5, now())
-            ELSE queued.wake_at END
+        CASE WHEN queued.woken THEN queued.at_once ELSE queued.wake_at END
     FROM queued
     JOIN held ON held.workflow = queued.workflow
-    WHERE queued.visible_at <> queued.receipt OR queued.wake_at IS NOT NULL OR queued.state = 'ready'
+    WHERE queued.woken OR queued.wake_at IS NOT NULL
     ON CONFLICT (namespace, workflow) DO UPDATE SET visible_at = excluded.visible_at
 ), answered AS (
     DELETE FROM {schema}workflow_queue q
@@ -74,11 +85,15 @@ WITH asked AS MATERIALIZED (
         SELECT queued.namespace, queued.workflow
         FROM queued
         JOIN held ON held.workflow = queued.workflow
-        WHERE queued.visible_at = queued.receipt AND queued.wake_at IS NULL AND queued.state <> 'ready'
+        WHERE NOT queued.woken AND queued.wake_at IS NULL
           AND queued.place > 0 AND queued.place < 1000000
     ) gone
     WHERE q.namespace = gone.namespace AND q.workflow = gone.workflow
 )
-SELECT queued.place - 1 AS place, held.workflow IS NOT NULL AS held
+SELECT
+    queued.place - 1 AS place,
+    held.workflow IS NOT NULL AS held,
+    queued.woken,
+    (SELECT drawn.last_value FROM {schema}workflow_checkpoint_seq drawn, (SELECT count(*) FROM queued) q) AS seen
 FROM queued
 LEFT JOIN held ON held.workflow = queued.workflow

@@ -4,7 +4,7 @@
 -- $1 namespaces, $2 workflows, $3 inputs, $4 now
 WITH asked AS MATERIALIZED (
     SELECT *
-    FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS a (namespace, workflow, input, place)
+    FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::text[])) WITH ORDINALITY AS a (namespace, workflow, input, place)
     ORDER BY a.workflow
 ), free AS MATERIALIZED (
     SELECT asked.namespace, asked.workflow, asked.input, asked.place

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use passbook::{Error, Result};
+use passbook::{Batches, Error, Result};
 use tokio::sync::oneshot;
 
 use crate::connection::Link;
@@ -36,6 +36,7 @@ pub(crate) struct Batcher<R: Request>(Arc<Mutex<Waiting<R>>>);
 struct Waiting<R: Request> {
     requests: VecDeque<Asked<R>>,
     flying: usize,
+    counted: Batches,
 }
 
 struct Asked<R: Request> {
@@ -48,17 +49,14 @@ impl<R: Request> Default for Batcher<R> {
         Self(Arc::new(Mutex::new(Waiting {
             requests: VecDeque::new(),
             flying: 0,
+            counted: Batches::default(),
         })))
     }
 }
 
 impl<R: Request> fmt::Debug for Batcher<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let waiting = self.lock();
-        f.debug_struct("Batcher")
-            .field("waiting", &waiting.requests.len())
-            .field("flying", &waiting.flying)
-            .finish()
+        f.debug_tuple("Batcher").field(&self.counted()).finish()
     }
 }
 
@@ -67,10 +65,21 @@ impl<R: Request> Batcher<R> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn counted(&self) -> Batches {
+        let waiting = self.lock();
+        let count = |of: usize| u64::try_from(of).unwrap_or(u64::MAX);
+        Batches {
+            waiting: count(waiting.requests.len()),
+            in_flight: count(waiting.flying),
+            ..waiting.counted
+        }
+    }
+
     /// Makes one write, together with others that are asked for meanwhile. Once asked, it is made even if this future is
     /// dropped.
     pub(crate) async fn ask(&self, link: &Arc<Link>, request: R) -> Result<R::Reply> {
         if !link.batching {
+            self.lock().counted.sent(1);
             return request.one(link).await;
         }
         let (tell, told) = oneshot::channel();
@@ -107,6 +116,9 @@ impl<R: Request> Flight<R> {
             let batch: Vec<Asked<R>> = {
                 let mut waiting = self.0.lock();
                 let most = waiting.requests.len().min(MOST);
+                if most > 0 {
+                    waiting.counted.sent(most);
+                }
                 waiting.requests.drain(..most).collect()
             };
             match batch.len() {

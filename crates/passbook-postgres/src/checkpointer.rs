@@ -13,8 +13,9 @@ use crate::PostgresOptions;
 use crate::batch::Request as _;
 use crate::connection::{Asking, COLLISIONS, Link};
 use crate::error::{Doing, is_collision};
-use crate::requests::{Recording, Settling};
+use crate::requests::Recording;
 use crate::rows;
+use crate::settling::Settling;
 use crate::statements::safe;
 
 /// The checkpointer of a database: the tables `workflow_checkpoint` and `workflow_claim`.
@@ -89,7 +90,11 @@ impl Checkpointer for PostgresCheckpointer {
         let what = || format!("load workflow `{workflow}`");
         let rows = self
             .0
-            .ask(&self.0.statements.load, |q| q.bind([workflow].as_slice()), what)
+            .ask(
+                &self.0.statements.load,
+                |q| q.bind([workflow].as_slice()).bind([None::<i64>].as_slice()),
+                what,
+            )
             .await?;
         rows::all(&rows, rows::record, "load a workflow")
     }
@@ -111,7 +116,11 @@ impl Checkpointer for PostgresCheckpointer {
     }
 
     async fn release(&self, claim: &Claim, outcome: &Settlement) -> Result<bool> {
-        Settling::without_delivery(claim, outcome).one(&self.0).await
+        let released = Settling::without_delivery(claim, outcome).one(&self.0).await?;
+        if released.is_held() && outcome.is_over() {
+            self.0.tell_ended(&claim.workflow);
+        }
+        Ok(released.is_held())
     }
 
     async fn renew(&self, lives: &[Life]) -> Result<Vec<bool>> {
@@ -215,7 +224,11 @@ impl Checkpointer for PostgresCheckpointer {
     }
 
     async fn cancel(&self, workflow: &str) -> Result<bool> {
-        crate::durable::cancel(&self.0, None, workflow).await
+        let cancelled = crate::durable::cancel(&self.0, None, workflow).await?;
+        if cancelled {
+            self.0.tell_ended(workflow);
+        }
+        Ok(cancelled)
     }
 
     async fn reopen(&self, workflow: &str) -> Result<bool> {

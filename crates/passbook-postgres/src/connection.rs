@@ -9,13 +9,15 @@ use sqlx::postgres::{PgArguments, PgPool, PgRow};
 use sqlx::query::Query;
 use sqlx::{Connection as _, PgConnection, Postgres};
 use time::OffsetDateTime;
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::Mutex;
 
 use crate::PostgresOptions;
 use crate::batch::Batcher;
 use crate::error::{Doing, is_collision};
-use crate::requests::{Arrival, Recording, Settling, Start};
+use crate::hints::Telling;
+use crate::requests::{Arrival, Message, Recording, Start};
 use crate::rows::moment;
+use crate::settling::Settling;
 use crate::statements::{Statements, safe};
 
 /// A statement that parameters are bound to.
@@ -34,16 +36,24 @@ pub(crate) struct Link {
     pub(crate) lease: Duration,
     pub(crate) poll: Duration,
     pub(crate) clock: Clock,
-    pub(crate) ready: Notify,
+    pub(crate) hints: bool,
+    pub(crate) telling: Telling,
     pub(crate) batching: bool,
     pub(crate) records: Batcher<Recording>,
     pub(crate) starts: Batcher<Start>,
     pub(crate) arrivals: Batcher<Arrival>,
+    pub(crate) messages: Batcher<Message>,
     pub(crate) settlements: Batcher<Settling>,
-    pooler: bool,
+    pub(crate) pooler: bool,
     /// Signs of life have a connection of their own: effects that hold every connection of the pool must not starve them.
-    lifeline: Mutex<Option<PgConnection>>,
+    pub(crate) lifeline: Own,
+    /// So have hints to other processes, which must not take a connection from a write.
+    pub(crate) teller: Own,
 }
+
+/// A connection for one purpose, opened when it is first needed and again after it broke.
+#[derive(Debug, Default)]
+pub(crate) struct Own(Mutex<Option<PgConnection>>);
 
 impl Link {
     pub(crate) const LONGEST: Duration = Duration::from_hours(7 * 24);
@@ -57,14 +67,17 @@ impl Link {
             lease: options.lease,
             poll: options.poll,
             clock: options.clock.clone(),
-            ready: Notify::new(),
+            hints: options.hints,
+            telling: Telling::default(),
             batching: options.batching,
             records: Batcher::default(),
             starts: Batcher::default(),
             arrivals: Batcher::default(),
+            messages: Batcher::default(),
             settlements: Batcher::default(),
             pooler: options.pooler,
-            lifeline: Mutex::new(None),
+            lifeline: Own::default(),
+            teller: Own::default(),
         }))
     }
 
@@ -117,34 +130,6 @@ impl Link {
         Ok(rows)
     }
 
-    /// Sends one statement on the connection for signs of life, which is opened when it is first needed and after it broke.
-    pub(crate) async fn ask_lifeline(
-        &self,
-        sql: &Arc<str>,
-        bind: impl Fn(Asking) -> Asking,
-        what: impl Fn() -> String,
-    ) -> Result<Vec<PgRow>> {
-        let mut lifeline = self.lifeline.lock().await;
-        // Taken out while it is used: if this future is dropped half-way, the connection is dropped with it.
-        let mut connection = match lifeline.take() {
-            Some(connection) => connection,
-            None => PgConnection::connect_with(&self.pool.connect_options())
-                .await
-                .doing(&what)?,
-        };
-        let statement = bind(sqlx::query(safe(sql)).persistent(self.persistent()));
-        let rows = if self.pooler {
-            let mut transaction = connection.begin().await.doing(&what)?;
-            let rows = statement.fetch_all(&mut *transaction).await.doing(&what)?;
-            transaction.commit().await.doing(&what)?;
-            rows
-        } else {
-            statement.fetch_all(&mut connection).await.doing(&what)?
-        };
-        *lifeline = Some(connection);
-        Ok(rows)
-    }
-
     /// The store's time.
     pub(crate) async fn now(&self) -> Result<Timestamp> {
         let now = self.bound_now();
@@ -168,5 +153,36 @@ impl Link {
             )));
         }
         Ok(())
+    }
+}
+
+impl Own {
+    /// Sends one statement as a transaction of its own.
+    pub(crate) async fn ask(
+        &self,
+        link: &Link,
+        sql: &Arc<str>,
+        bind: impl Fn(Asking) -> Asking,
+        what: impl Fn() -> String,
+    ) -> Result<Vec<PgRow>> {
+        let mut own = self.0.lock().await;
+        // Taken out while it is used: if this future is dropped half-way, the connection is dropped with it.
+        let mut connection = match own.take() {
+            Some(connection) => connection,
+            None => PgConnection::connect_with(&link.pool.connect_options())
+                .await
+                .doing(&what)?,
+        };
+        let statement = bind(sqlx::query(safe(sql)).persistent(link.persistent()));
+        let rows = if link.pooler {
+            let mut transaction = connection.begin().await.doing(&what)?;
+            let rows = statement.fetch_all(&mut *transaction).await.doing(&what)?;
+            transaction.commit().await.doing(&what)?;
+            rows
+        } else {
+            statement.fetch_all(&mut connection).await.doing(&what)?
+        };
+        *own = Some(connection);
+        Ok(rows)
     }
 }

@@ -4,17 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use passbook::{
-    Acquire, Acquired, Checkpointer as _, Claim, Delivery, Durable, Error, Life, Pass, Recorded, Renewed, Result,
-    Scheduler as _, Settlement, StoreTime, Timestamp, Value, check_name,
+    Acquire, Acquired, Batches, Checkpointer as _, Claim, Delivery, Durable, Life, Pass, Recorded, Renewed, Result,
+    Scheduler as _, Settled, Settlement, StoreTime, Timestamp, Value, check_name,
 };
 use sqlx::Row as _;
 use sqlx::postgres::{PgPool, PgRow};
 
 use crate::checkpointer::granted;
 use crate::connection::{Asking, Link};
-use crate::requests::{Arrival, Settling, Start};
+use crate::requests::{Arrival, Message, Start};
 use crate::rows::{self, moment};
 use crate::scheduler::{limit, same};
+use crate::settling::Settling;
 use crate::{PostgresCheckpointer, PostgresOptions, PostgresScheduler};
 
 /// A store that is one Postgres database. Clones are handles on the same connections.
@@ -53,6 +54,18 @@ impl PostgresDurable {
         &self.link().pool
     }
 
+    /// How the writes of this store have gone together, by kind; see [`PostgresOptions::batching`].
+    pub fn batches(&self) -> [(&'static str, Batches); 5] {
+        let (halves, pair) = (&self.checkpointer.0, self.link());
+        [
+            ("record", halves.records.counted()),
+            ("start", pair.starts.counted()),
+            ("arrive", pair.arrivals.counted()),
+            ("deliver", pair.messages.counted()),
+            ("settle", pair.settlements.counted()),
+        ]
+    }
+
     pub(crate) fn link(&self) -> &Arc<Link> {
         &self.scheduler.0
     }
@@ -78,7 +91,7 @@ impl Durable for PostgresDurable {
             input: input.clone(),
         };
         let recorded = self.link().starts.ask(self.link(), request).await?;
-        self.link().ready.notify_one();
+        self.link().tell_ready();
         Ok(recorded)
     }
 
@@ -92,28 +105,33 @@ impl Durable for PostgresDurable {
             value: value.clone(),
         };
         let recorded = self.link().arrivals.ask(self.link(), request).await?;
-        self.link().ready.notify_one();
+        self.link().tell_ready();
         Ok(recorded)
     }
 
     async fn deliver(&self, namespace: &str, workflow: &str, value: &Value) -> Result<String> {
         check(namespace, workflow)?;
-        let (link, now) = (self.link(), self.link().bound_now());
-        let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(value.as_str()).bind(now);
-        let what = || format!("deliver to workflow `{workflow}`");
-        let rows = link.ask(&link.statements.deliver, bind, what).await?;
-        let key = delivered(&rows, namespace, workflow)?;
-        link.ready.notify_one();
+        let request = Message {
+            namespace: namespace.to_owned(),
+            workflow: workflow.to_owned(),
+            value: value.clone(),
+        };
+        let key = self.link().messages.ask(self.link(), request).await?;
+        self.link().tell_ready();
         Ok(key)
     }
 
     async fn cancel(&self, namespace: &str, workflow: &str) -> Result<bool> {
-        cancel(self.link(), Some(namespace), workflow).await
+        let cancelled = cancel(self.link(), Some(namespace), workflow).await?;
+        if cancelled {
+            self.link().tell_ended(workflow);
+        }
+        Ok(cancelled)
     }
 
     async fn reopen(&self, namespace: &str, workflow: &str) -> Result<bool> {
         let reopened = reopen(self.link(), Some(namespace), workflow).await?;
-        self.link().ready.notify_one();
+        self.link().tell_ready();
         Ok(reopened)
     }
 
@@ -150,6 +168,7 @@ impl Durable for PostgresDurable {
             match granted {
                 Some(granted) => {
                     let pass = Pass {
+                        since: (request.known)(&granted.claim.workflow),
                         claim: granted.claim,
                         records: Vec::new(),
                         time: time.clone(),
@@ -188,12 +207,13 @@ impl Durable for PostgresDurable {
         Ok(renewed.collect())
     }
 
-    async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<bool> {
+    async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<Settled> {
         let request = Settling::new(claim, delivery, outcome);
-        let held = self.link().settlements.ask(self.link(), request).await?;
-        // It may be due again at once, for a wakeup that came meanwhile.
-        self.link().ready.notify_one();
-        Ok(held)
+        let settled = self.link().settlements.ask(self.link(), request).await?;
+        if settled.is_held() && outcome.is_over() {
+            self.link().tell_ended(&claim.workflow);
+        }
+        Ok(settled)
     }
 }
 
@@ -205,11 +225,15 @@ impl PostgresDurable {
         }
         let link = self.link();
         let workflows: Vec<&str> = passes.iter().map(|(pass, _)| pass.claim.workflow.as_str()).collect();
+        let since: Vec<Option<i64>> = passes.iter().map(|(pass, _)| pass.since).collect();
         let what = || format!("load {} workflows", workflows.len());
         // These claims are ours already. To give up at once would leave them unsettled, and count as attempts.
         let asked = std::time::Instant::now();
         let rows = loop {
-            match link.ask(&link.statements.load, |q| q.bind(&workflows), what).await {
+            match link
+                .ask(&link.statements.load, |q| q.bind(&workflows).bind(&since), what)
+                .await
+            {
                 Err(error) if error.is_unavailable() && asked.elapsed() < link.lease / 2 => {
                     tokio::time::sleep(link.lease.min(AGAIN)).await;
                 }
@@ -270,14 +294,6 @@ fn taken(row: &PgRow) -> sqlx::Result<Option<Taken>> {
     }))
 }
 
-/// A row of `deliver.sql`, which has none for a workflow of another kind.
-pub(crate) fn delivered(rows: &[PgRow], namespace: &str, workflow: &str) -> Result<String> {
-    if rows.is_empty() {
-        return Err(Error::wrong_kind(workflow, namespace));
-    }
-    rows::one(rows, |row| row.try_get("step"), "deliver to a workflow")
-}
-
 pub(crate) fn check(namespace: &str, workflow: &str) -> Result<()> {
     check_name("namespace", namespace)?;
     check_name("workflow id", workflow)
@@ -301,7 +317,7 @@ pub(crate) async fn renew<'a>(
         q.bind(&receipts).bind(&running).bind(now).bind(lease)
     };
     let what = || format!("give signs of life for {} workflows", workflows.len());
-    let rows = link.ask_lifeline(&link.statements.renew, bind, what).await?;
+    let rows = link.lifeline.ask(link, &link.statements.renew, bind, what).await?;
     let mut renewed = vec![(false, None); asked.len()];
     let read = |row: &PgRow| {
         let receipt = rows::maybe_timestamp(row, "visible_at")?;

@@ -8,9 +8,9 @@ use sqlx::postgres::PgRow;
 
 use crate::PostgresDurable;
 use crate::connection::Asking;
-use crate::durable::{check, delivered};
+use crate::durable::check;
 use crate::error::Doing;
-use crate::requests::{arrived, started};
+use crate::requests::{arrived, delivered, started};
 use crate::statements::safe;
 
 impl PostgresDurable {
@@ -27,7 +27,7 @@ impl PostgresDurable {
 }
 
 /// The connection must be in a transaction on the database of this store; without one, each call is a transaction of its own.
-/// Workers of this process are not told at the commit, of which the store does not know; their poll finds the workflow.
+/// The store does not know of the commit: say so with [`committed`](Enlist::committed), or the poll finds the workflow.
 ///
 /// The transaction holds the workflow's queue row until it ends: no pass of that workflow is taken or settled meanwhile, and
 /// nobody else's is delayed.
@@ -83,5 +83,9 @@ impl Enlist for PostgresDurable {
         let what = || format!("deliver to workflow `{workflow}`");
         let rows = self.ask_in(tx, &self.link().statements.deliver, bind, what).await?;
         delivered(&rows, namespace, workflow)
+    }
+
+    fn committed(&self) {
+        self.link().tell_ready();
     }
 }

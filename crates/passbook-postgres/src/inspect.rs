@@ -1,6 +1,6 @@
 //! Only for looking.
 
-use passbook::{Durable as _, Filter, Finished, Inspect, Result, State, Status};
+use passbook::{Durable as _, Endings, Filter, Finished, Inspect, Result, State, Status};
 
 use crate::connection::Asking;
 use crate::scheduler::limit;
@@ -43,6 +43,10 @@ impl Inspect for PostgresCheckpointer {
             .await?;
         rows::all(&rows, rows::finished, "read results")
     }
+
+    fn endings(&self) -> Endings {
+        self.0.endings()
+    }
 }
 
 impl Inspect for PostgresDurable {
@@ -56,5 +60,10 @@ impl Inspect for PostgresDurable {
 
     async fn finished(&self, workflows: &[String]) -> Result<Vec<Finished>> {
         self.checkpointer().finished(workflows).await
+    }
+
+    fn endings(&self) -> Endings {
+        // The hints of a pair are those of its scheduler.
+        self.link().endings()
     }
 }

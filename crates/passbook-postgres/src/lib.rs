@@ -27,12 +27,14 @@ mod connection;
 mod durable;
 mod enlist;
 mod error;
+mod hints;
 mod inspect;
 mod migrate;
 mod options;
 mod requests;
 mod rows;
 mod scheduler;
+mod settling;
 mod statements;
 
 pub use checkpointer::PostgresCheckpointer;

@@ -36,6 +36,7 @@ pub struct PostgresOptions {
     pub(crate) schema: Option<String>,
     pub(crate) pooler: bool,
     pub(crate) batching: bool,
+    pub(crate) hints: bool,
     connections: u32,
     patience: Duration,
 }
@@ -44,11 +45,12 @@ impl Default for PostgresOptions {
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(30),
-            poll: Duration::from_millis(500),
+            poll: Duration::from_secs(1),
             clock: Clock::store(),
             schema: None,
             pooler: false,
             batching: true,
+            hints: true,
             connections: 10,
             patience: Duration::from_secs(30),
         }
@@ -63,9 +65,9 @@ impl PostgresOptions {
         self
     }
 
-    /// How long an idle worker waits before it looks again. 500 milliseconds unless told otherwise. What the same process
-    /// makes ready is told to its workers at once, and the next moment that something is due sets the timer; the poll finds
-    /// what other processes made ready.
+    /// How long an idle worker waits at most before it looks again. One second unless told otherwise. What a process makes
+    /// ready is told to idle workers everywhere at once ([`hints`](PostgresOptions::hints)), and the next moment that
+    /// something is due sets the timer; the poll finds what was not told, e.g. what another program wrote.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.poll = poll;
         self
@@ -100,8 +102,20 @@ impl PostgresOptions {
         self
     }
 
-    /// How many connections [`connect`](PostgresOptions::connect) opens at most, beside the one for signs of life. 10 unless
-    /// told otherwise.
+    /// Whether processes tell each other by LISTEN and NOTIFY what is ready and what has ended. They do unless told
+    /// otherwise: at most a hundred NOTIFYs a second of each process, after the commits that they speak of, on a connection
+    /// kept for that; another one listens. Behind a pooler nothing is heard. Nothing rests on it: what was not told is found
+    /// by the poll.
+    ///
+    /// Another program that makes a workflow ready may say so itself: `SELECT pg_notify('passbook', '')`, or
+    /// `passbook:SCHEMA` where the tables are in a schema that is named.
+    pub fn hints(mut self, hints: bool) -> Self {
+        self.hints = hints;
+        self
+    }
+
+    /// How many connections [`connect`](PostgresOptions::connect) opens at most, beside the one for signs of life and
+    /// the two for hints. 10 unless told otherwise.
     pub fn connections(mut self, connections: u32) -> Self {
         self.connections = connections;
         self

@@ -55,7 +55,7 @@ impl Scheduler for PostgresScheduler {
         let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(now);
         let what = || format!("make workflow `{workflow}` ready");
         self.0.ask(&self.0.statements.make_ready, bind, what).await?;
-        self.0.ready.notify_one();
+        self.0.tell_ready();
         Ok(())
     }
 
@@ -77,7 +77,7 @@ impl Scheduler for PostgresScheduler {
         let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(receipt).bind(when).bind(now);
         let what = || format!("put workflow `{workflow}` to sleep");
         self.0.ask(&self.0.statements.wake_at, bind, what).await?;
-        self.0.ready.notify_one();
+        self.0.tell_ready();
         Ok(())
     }
 
@@ -91,7 +91,7 @@ impl Scheduler for PostgresScheduler {
         let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(receipt).bind(now);
         let what = || format!("answer for the delivery of workflow `{workflow}`");
         self.0.ask(&self.0.statements.done, bind, what).await?;
-        self.0.ready.notify_one();
+        self.0.tell_ready();
         Ok(())
     }
 
@@ -108,7 +108,11 @@ impl Scheduler for PostgresScheduler {
                 .bind(lease)
         };
         let what = || format!("extend {} deliveries", deliveries.len());
-        let rows = self.0.ask_lifeline(&self.0.statements.extend, bind, what).await?;
+        let rows = self
+            .0
+            .lifeline
+            .ask(&self.0, &self.0.statements.extend, bind, what)
+            .await?;
         rows::all(&rows, rows::delivery, "extend deliveries")
     }
 
@@ -132,7 +136,7 @@ impl Scheduler for PostgresScheduler {
     }
 
     async fn hinted(&self) {
-        self.0.ready.notified().await;
+        self.0.hinted().await;
     }
 }
 

@@ -2,11 +2,16 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
 use common::{Home, KIND, acquired, claimed, run, steps, value};
 use passbook::{
-    Acquire, Checkpointer as _, Claimed, Durable as _, Inspect as _, Life, Outcome, Scheduler as _, Settlement, State,
-    resume,
+    Acquire, Checkpointer as _, Claimed, Client, Durable as _, Ended, Inspect as _, Life, Outcome, Run, Scheduler as _,
+    Settlement, Shutdown, State, Worker, Workflow, resume,
 };
+use passbook_postgres::Postgres;
 use sqlx::{Connection as _, PgConnection};
 
 /// The other program. Each of its moves is what `docs/schema.md` tells its author to write.
@@ -131,7 +136,7 @@ async fn a_workflow_that_a_neighbour_starts_is_run_here() {
     .await;
     assert!(matches!(outcome, Outcome::Completed(2)), "{outcome:?}");
     let settled = Settlement::Completed { result: value("sent") };
-    assert!(store.settle(&claim, &delivery, &settled).await.unwrap());
+    assert!(store.settle(&claim, &delivery, &settled).await.unwrap().is_held());
 
     assert_eq!(neighbour.steps("w").await, [":input", ":result", "packed"]);
     assert_eq!(neighbour.take().await, None, "nothing is left to run");
@@ -204,7 +209,7 @@ async fn a_claim_of_ours_is_respected_by_a_neighbour() {
     assert_eq!(neighbour.take().await, None, "the delivery is hidden");
     assert_eq!(neighbour.claim("w").await, None, "the claim is held");
     let handed_back = store.settle(&pass.claim, &delivery, &Settlement::HandedBack).await;
-    assert!(handed_back.unwrap());
+    assert!(handed_back.unwrap().is_held());
     assert_eq!(
         neighbour.take().await.as_deref(),
         Some("w"),
@@ -240,7 +245,7 @@ async fn a_neighbour_that_took_a_workflow_over_fences_the_pass_here() {
     };
     assert_eq!(store_half.renew(&[life]).await.unwrap(), [false]);
     let completed = Settlement::Completed { result: value("ours") };
-    assert!(!store.settle(&claim, &delivery, &completed).await.unwrap());
+    assert!(!store.settle(&claim, &delivery, &completed).await.unwrap().is_held());
 
     assert!(neighbour.record("w", token, "step", "\"theirs\"").await);
     assert_eq!(neighbour.steps("w").await, [":input", "step"]);
@@ -297,7 +302,7 @@ async fn a_value_from_a_neighbour_wakes_the_workflow_that_waits_for_it() {
         wake_at: None,
         waits_for: vec!["approved".to_owned()],
     };
-    assert!(store.settle(&pass.claim, &delivery, &waits).await.unwrap());
+    assert!(store.settle(&pass.claim, &delivery, &waits).await.unwrap().is_held());
     assert_eq!(acquired(&store, 1).await.len(), 0);
 
     assert!(neighbour.send("w", "approved", "true").await);
@@ -321,7 +326,7 @@ async fn a_wakeup_of_a_neighbour_in_the_middle_of_a_pass_is_kept() {
         wake_at: None,
         waits_for: vec!["approved".to_owned()],
     };
-    assert!(store.settle(&pass.claim, &delivery, &waits).await.unwrap());
+    assert!(store.settle(&pass.claim, &delivery, &waits).await.unwrap().is_held());
     assert_eq!(acquired(&store, 1).await.len(), 1, "ready now");
     home.drop().await;
 }
@@ -349,11 +354,72 @@ async fn a_row_that_a_neighbour_holds_is_skipped() {
     transaction.rollback().await.unwrap();
 
     let namespaces = [KIND.to_owned()];
-    let request = Acquire {
-        namespaces: &namespaces,
-        limit: 10,
-    };
+    let request = Acquire::new(&namespaces, 10);
     assert_eq!(store.acquire(&request).await.unwrap().passes[0].0.claim.workflow, "b");
     assert!(store.scheduler().next_due(&namespaces).await.unwrap().is_some());
     home.drop().await;
+}
+
+/// Waits for one value, then for the other; counts how often it began.
+struct Both(Arc<AtomicU32>);
+
+impl Workflow<Postgres> for Both {
+    const NAME: &'static str = KIND;
+    type Input = String;
+    type Output = (u64, u64);
+    type Error = String;
+
+    async fn run(&self, run: &Run<Postgres>, _: String) -> Result<(u64, u64), String> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let one = run.awaiting("one").await;
+        Ok((one, run.awaiting("two").await))
+    }
+}
+
+/// The neighbour draws the number of its record first and commits last. A body that was kept meanwhile has seen a higher
+/// one, and must not pass the lower one over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_value_that_a_neighbour_drew_early_reaches_a_body_that_is_kept() {
+    let home = Home::new();
+    let store = home.prepared().await;
+    let mut neighbour = Neighbour::of(&home).await;
+    let client = Client::new(store.clone());
+    let began = Arc::new(AtomicU32::new(0));
+    let shutdown = Shutdown::new();
+    let worker = Worker::new(store.clone()).register(Both(began.clone()));
+    let worker = tokio::spawn(worker.run(shutdown.clone()));
+    client.start::<Both>("w", &String::new()).await.unwrap();
+    waits_for(&client, "one").await;
+
+    let mut transaction = neighbour.0.begin().await.unwrap();
+    let two = "INSERT INTO workflow_checkpoint (workflow, step, value) VALUES ('w', 'two', '2')";
+    sqlx::query(two).execute(&mut *transaction).await.unwrap();
+    assert!(client.arrive::<Both>("w", "one", &1).await.unwrap().first);
+    waits_for(&client, "two").await;
+    sqlx::query("INSERT INTO workflow_queue VALUES ($1, 'w', now())")
+        .bind(KIND)
+        .execute(&mut *transaction)
+        .await
+        .unwrap();
+    transaction.commit().await.unwrap();
+
+    let ended = tokio::time::timeout(Duration::from_mins(1), client.result::<Both>("w")).await;
+    assert_eq!(ended.expect("it is not stuck").unwrap(), Ended::Completed((1, 2)));
+    assert!(
+        began.load(Ordering::SeqCst) >= 2,
+        "it replayed to see what was passed over"
+    );
+    shutdown.begin();
+    worker.await.unwrap().unwrap();
+    home.drop().await;
+}
+
+async fn waits_for(client: &Client<Postgres>, key: &str) {
+    loop {
+        let status = client.status("w").await.unwrap().expect("it is known");
+        if status.state == State::Waiting && status.waits_for == [key] {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }

@@ -88,7 +88,7 @@ async fn a_database_of_the_base_tables_alone_is_upgraded_in_place() {
     .await;
     assert!(matches!(ran, Outcome::Completed(ref z) if z == "last"), "{ran:?}");
     let completed = Settlement::Completed { result: value("done") };
-    assert!(store.settle(&claim, &delivery, &completed).await.unwrap());
+    assert!(store.settle(&claim, &delivery, &completed).await.unwrap().is_held());
     assert_eq!(steps(&store, "w").await, [":input", "z", "a", ":result"]);
 
     assert_eq!(
@@ -249,10 +249,7 @@ async fn a_schema_that_is_not_there_names_the_command_that_makes_it() {
     let home = Home::new();
     let store = home.open().await;
     let namespaces = [KIND.to_owned()];
-    let request = Acquire {
-        namespaces: &namespaces,
-        limit: 1,
-    };
+    let request = Acquire::new(&namespaces, 1);
     let missing = store.acquire(&request).await.unwrap_err();
     assert!(missing.is_not_found(), "{missing}");
     assert!(missing.to_string().contains("`passbook migrate`"), "{missing}");

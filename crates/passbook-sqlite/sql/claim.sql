@@ -5,7 +5,7 @@
 -- given.
 INSERT INTO workflow_claim (workflow, token, held_until, open, namespace)
 SELECT asked.value ->> 0, 1, ?3, 1, asked.value ->> 1
-FROM json_each(?1) AS asked
+FROM jsonb_each(?1) AS asked
 WHERE true
 ON CONFLICT (workflow) DO UPDATE SET
     token = workflow_claim.token + 1,

@@ -2,7 +2,7 @@
 -- told which kind it is. Gives their places.
 -- ?1 JSON array of [workflow, namespace or null]. Decides under the file's write lock. Bound: two rows for each given.
 SELECT asked.key
-FROM json_each(?1) AS asked
+FROM jsonb_each(?1) AS asked
 WHERE EXISTS (
     SELECT 1
     FROM workflow_claim AS claim

@@ -5,7 +5,7 @@
 -- while the token is compared. Bound: the rows given.
 INSERT INTO workflow_checkpoint (workflow, step, value, seq, recorded_at)
 SELECT asked.value ->> 0, asked.value ->> 1, asked.value ->> 2, sequence.seq + asked.key + 1, ?2
-FROM json_each(?1) AS asked
+FROM jsonb_each(?1) AS asked
 CROSS JOIN workflow_claim AS claim ON claim.workflow = asked.value ->> 0 AND claim.token <= asked.value ->> 3
 CROSS JOIN workflow_sequence AS sequence
 WHERE true

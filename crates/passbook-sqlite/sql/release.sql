@@ -12,6 +12,6 @@ UPDATE workflow_claim SET
     error = CASE asked.value ->> 5 WHEN 'add' THEN asked.value ->> 6 WHEN 'keep' THEN error END,
     running = CASE asked.value ->> 5 WHEN 'clear' THEN NULL ELSE running END,
     finished_at = asked.value ->> 7
-FROM json_each(?1) AS asked
+FROM jsonb_each(?1) AS asked
 WHERE workflow_claim.workflow = asked.value ->> 0 AND workflow_claim.token = asked.value ->> 1 AND workflow_claim.open
 RETURNING workflow, token

@@ -4,6 +4,6 @@
 -- ?1 JSON array of [workflow, token, running or null], ?2 held until. Runs under the file's write lock. Bound: the rows
 -- given.
 UPDATE workflow_claim SET held_until = ?2, running = coalesce(asked.value ->> 2, running)
-FROM json_each(?1) AS asked
+FROM jsonb_each(?1) AS asked
 WHERE workflow_claim.workflow = asked.value ->> 0 AND workflow_claim.token = asked.value ->> 1 AND workflow_claim.open
 RETURNING workflow, token

@@ -1,5 +1,5 @@
--- Hides due workflows of one namespace under their receipt.
--- ?1 namespace, ?2 JSON array of workflows, ?3 receipt. Runs after `due` in its transaction. Bound: the workflows given.
-UPDATE workflow_queue SET visible_at = ?3
-FROM json_each(?2) AS asked
-WHERE workflow_queue.namespace = ?1 AND workflow_queue.workflow = asked.value
+-- Hides under their receipt what `due` has found, with the same ?1 namespace, ?2 now and ?3 limit.
+-- ?4 receipt. Runs after `due` in its transaction. Bound: the limit.
+UPDATE workflow_queue SET visible_at = ?4 WHERE rowid IN (
+    SELECT rowid FROM workflow_queue WHERE namespace = ?1 AND visible_at <= ?2 ORDER BY visible_at LIMIT ?3
+)

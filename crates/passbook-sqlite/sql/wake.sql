@@ -2,7 +2,7 @@
 -- ?1 JSON array of [namespace, workflow], ?2 now. Runs under the file's write lock. Bound: the rows given.
 INSERT INTO workflow_queue (namespace, workflow, visible_at)
 SELECT asked.value ->> 0, asked.value ->> 1, ?2
-FROM json_each(?1) AS asked
+FROM jsonb_each(?1) AS asked
 WHERE NOT EXISTS (
     SELECT 1
     FROM workflow_claim AS claim

@@ -16,8 +16,8 @@ const WITHDRAW: &str = include_str!("../sql/withdraw.sql");
 /// another writer came in between.
 ///
 /// While it is open it holds the file's only write lock, so all other writers wait. A call that fails leaves the
-/// transaction as it was before the call; one whose future is dropped may leave half of it, so roll back then. Workers
-/// of other handles find what was committed by their poll.
+/// transaction as it was before the call; one whose future is dropped may leave half of it, so roll back then. Idle workers,
+/// of this process and of others, are told of the commit.
 impl Enlist for SqliteDurable {
     async fn start_in(
         &self,

@@ -48,6 +48,8 @@ mod options;
 mod requests;
 mod rows;
 mod scheduler;
+mod settling;
+mod watch;
 
 pub use checkpointer::SqliteCheckpointer;
 pub use connection::{SqliteFile, Transaction};

@@ -56,7 +56,8 @@ impl SqliteOptions {
 
     /// How long an idle worker waits before it looks again. 200 milliseconds unless told otherwise.
     ///
-    /// What the same process makes ready is told to its workers at once; the poll finds what other processes made ready.
+    /// What the same process makes ready is told to its workers at once, and an idle worker sees within some ten milliseconds
+    /// that another process has written to the file; the poll finds what they have missed.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.poll = poll;
         self

@@ -61,7 +61,7 @@ pub(crate) fn attempts(stored: i64) -> u32 {
     u32::try_from(stored.max(0)).unwrap_or(u32::MAX)
 }
 
-/// Rows as a JSON array, for `json_each`.
+/// Rows as a JSON array, for `jsonb_each`.
 pub(crate) fn array<R: Serialize>(rows: impl IntoIterator<Item = R>) -> Result<String> {
     let mut json = Vec::new();
     let written = serde_json::Serializer::new(&mut json).collect_seq(rows);
@@ -70,7 +70,7 @@ pub(crate) fn array<R: Serialize>(rows: impl IntoIterator<Item = R>) -> Result<S
     String::from_utf8(json).map_err(|error| Error::refused("a row cannot be written").with_source(error))
 }
 
-/// Names as a JSON array, for a column or for `json_each`.
+/// Names as a JSON array, for a column or for `jsonb_each`.
 pub(crate) fn list_of_names(names: &[String]) -> Result<Value> {
     Value::encode(names).map_err(|error| Error::refused("a name cannot be stored").with_source(error))
 }

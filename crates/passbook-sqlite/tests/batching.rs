@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use passbook::{Checkpointer, Delivery, Durable, Pass, Result, Settlement};
+use passbook::{Checkpointer, Delivery, Durable, Pass, Result, Settled, Settlement};
 use passbook_sqlite::Sqlite;
 use sqlx::Executor;
 
@@ -83,7 +83,7 @@ async fn of_every_kind(store: &Sqlite, each: usize, passes: &[(Pass, Delivery)])
         if settles {
             asked.push(Box::pin(async move {
                 let outcome = Settlement::Completed { result: value("x") };
-                assert!(store.settle(claim, delivery, &outcome).await?);
+                assert!(store.settle(claim, delivery, &outcome).await?.is_held());
                 Ok(())
             }));
         }
@@ -297,9 +297,12 @@ async fn of_two_ends_of_one_pass_the_first_counts() {
     ];
     let asked = ends
         .iter()
-        .map(|end| -> Asked<'_, Result<bool>> { Box::pin(store.settle(&pass.claim, delivery, end)) });
+        .map(|end| -> Asked<'_, Result<Settled>> { Box::pin(store.settle(&pass.claim, delivery, end)) });
     let answers = together(&store, asked.collect()).await;
-    assert!(matches!(answers[..], [Ok(true), Ok(false)]), "{answers:?}");
+    assert!(
+        matches!(answers[..], [Ok(Settled::Quiet { .. }), Ok(Settled::Lost)]),
+        "{answers:?}"
+    );
     let records = store.checkpointer().load(&pass.claim.workflow).await.unwrap();
     assert_eq!(records.last().unwrap().step, passbook::RESULT);
 }
@@ -337,6 +340,6 @@ async fn names_and_values_of_any_characters_come_back() {
     store.start(odd, "w", &value(odd)).await.unwrap();
     let (pass, delivery) = acquired(&store, odd, 1).await.pop().unwrap();
     let end = Settlement::Completed { result: value(odd) };
-    assert!(store.settle(&pass.claim, &delivery, &end).await.unwrap());
+    assert!(store.settle(&pass.claim, &delivery, &end).await.unwrap().is_held());
     assert_eq!(store.checkpointer().load("w").await.unwrap()[1].value, value(odd));
 }

@@ -117,10 +117,7 @@ async fn a_dropped_acquire_or_settle_is_whole_or_not_there() {
     let store = home.prepared().await;
     let mut foreign = home.foreign().await;
     let namespaces = ["passes".to_owned()];
-    let request = Acquire {
-        namespaces: &namespaces,
-        limit: 3,
-    };
+    let request = Acquire::new(&namespaces, 3);
     for stop in [Stop::Working, Stop::Answered] {
         for polls in 1.. {
             let workflow = format!("{stop:?}{polls}");
@@ -137,15 +134,7 @@ async fn a_dropped_acquire_or_settle_is_whole_or_not_there() {
             let lost = "SELECT count(*) FROM workflow_claim c JOIN workflow_queue q USING (workflow) WHERE c.open AND c.held_until < q.visible_at";
             assert_eq!(count(&mut foreign, lost).await, 0, "{context}");
             home.clock.advance(common::LEASE);
-            for (pass, delivery) in store
-                .acquire(&Acquire {
-                    limit: 9,
-                    ..request.clone()
-                })
-                .await
-                .unwrap()
-                .passes
-            {
+            for (pass, delivery) in store.acquire(&Acquire { limit: 9, ..request }).await.unwrap().passes {
                 let result = Settlement::Completed { result: value("x") };
                 drop_after(polls, stop, store.settle(&pass.claim, &delivery, &result)).await;
                 check(&store, &mut foreign, &context).await;

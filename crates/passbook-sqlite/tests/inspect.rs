@@ -94,7 +94,7 @@ async fn a_state_is_shown_for_every_place_a_workflow_can_be_in() {
         let (pass, delivery) = acquired(&store, "orders", 1).await.pop().unwrap();
         assert_eq!(&pass.claim.workflow, workflow);
         assert_eq!(store.status(workflow).await.unwrap().unwrap().state, State::Running);
-        assert!(store.settle(&pass.claim, &delivery, outcome).await.unwrap());
+        assert!(store.settle(&pass.claim, &delivery, outcome).await.unwrap().is_held());
         let status = store.status(workflow).await.unwrap().unwrap();
         assert_eq!(status.state, *state, "{workflow}");
         assert_eq!((status.namespace.as_str(), status.records > 0), ("orders", true));

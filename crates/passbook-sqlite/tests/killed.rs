@@ -15,19 +15,28 @@ const VICTIM: &str = "PASSBOOK_TEST_VICTIM";
 
 async fn work(path: std::ffi::OsString) {
     let store = Sqlite::open(path).await.unwrap();
-    for n in 0_u64.. {
-        let workflow = format!("{}-{n}", std::process::id());
-        store.start("orders", &workflow, &value("x")).await.unwrap();
-        for (pass, delivery) in acquired(&store, "orders", 1).await {
-            store
-                .checkpointer()
-                .record(&pass.claim, "step", &value("x"))
-                .await
-                .unwrap();
-            let result = Settlement::Completed { result: value("x") };
-            store.settle(&pass.claim, &delivery, &result).await.unwrap();
-            println!("completed {}", pass.claim.workflow);
-        }
+    // Several at once, so that their writes go together.
+    let workers = (0..8).map(|worker| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            for n in 0_u64.. {
+                let workflow = format!("{}-{worker}-{n}", std::process::id());
+                store.start("orders", &workflow, &value("x")).await.unwrap();
+                for (pass, delivery) in acquired(&store, "orders", 1).await {
+                    store
+                        .checkpointer()
+                        .record(&pass.claim, "step", &value("x"))
+                        .await
+                        .unwrap();
+                    let result = Settlement::Completed { result: value("x") };
+                    store.settle(&pass.claim, &delivery, &result).await.unwrap();
+                    println!("completed {}", pass.claim.workflow);
+                }
+            }
+        })
+    });
+    for worker in workers.collect::<Vec<_>>() {
+        worker.await.unwrap();
     }
 }
 

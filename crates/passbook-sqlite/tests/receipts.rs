@@ -19,7 +19,7 @@ async fn a_wakeup_after_the_lease_ran_out_unnoticed_is_not_lost() {
         wake_at: None,
         waits_for: vec!["key".to_owned()],
     };
-    assert!(store.settle(&pass.claim, &delivery, &waits).await.unwrap());
+    assert!(store.settle(&pass.claim, &delivery, &waits).await.unwrap().is_held());
     assert_eq!(acquired(&store, "orders", 1).await.len(), 1);
 }
 

@@ -1,5 +1,6 @@
 //! The pair of checkpointer and scheduler, and the transitions that cross both.
 
+use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
@@ -18,6 +19,9 @@ pub struct Pass {
     pub claim: Claim,
     /// The checkpoint, in first-recorded order, read after the claim was granted.
     pub records: Vec<Record>,
+    /// When only the records after this place in the order of first writes were read, because the caller of
+    /// [`Durable::acquire`] knew the others.
+    pub since: Option<i64>,
     /// The store's time.
     pub time: StoreTime,
     /// How long one sign of life is good for.
@@ -29,12 +33,35 @@ pub struct Pass {
 }
 
 /// What a worker asks for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy)]
 pub struct Acquire<'a> {
     /// The kinds it can run, the one to be served first in front.
     pub namespaces: &'a [String],
     /// How many passes it has room for.
     pub limit: usize,
+    /// Of a workflow whose records it knows up to some place in their order, that place ([`Settled::Quiet`]): then the
+    /// store may read only what came after. `None` for all others.
+    pub known: &'a (dyn Fn(&str) -> Option<i64> + Sync),
+}
+
+impl<'a> Acquire<'a> {
+    /// Asks for whole checkpoints.
+    pub fn new(namespaces: &'a [String], limit: usize) -> Self {
+        Self {
+            namespaces,
+            limit,
+            known: &|_| None,
+        }
+    }
+}
+
+impl fmt::Debug for Acquire<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Acquire")
+            .field("namespaces", &self.namespaces)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a worker got.
@@ -71,6 +98,35 @@ pub enum Settlement {
     /// The pass was put down before it got anywhere, e.g. by a shutdown: the workflow is ready again now, and it does
     /// not count as an attempt.
     HandedBack,
+}
+
+impl Settlement {
+    /// Whether nothing will run after it unless somebody asks for it.
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Completed { .. } | Self::Failed { retry_at: None, .. })
+    }
+}
+
+/// What became of the end of a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// The claim was lost: nothing was written.
+    Lost,
+    /// Written, and nothing had come since the delivery was taken.
+    Quiet {
+        /// The pass knew every record up to this place in the order of first writes: those that it was given, and its own.
+        seen: i64,
+    },
+    /// Written, and the workflow is due again now: a wakeup came since the delivery was taken, or a value that the pass
+    /// waits for, or the store cannot tell.
+    Woken,
+}
+
+impl Settled {
+    /// Whether the pass still held its workflow, so that its end was written.
+    pub fn is_held(self) -> bool {
+        self != Self::Lost
+    }
 }
 
 /// The pair, and what crosses both.
@@ -179,6 +235,7 @@ pub trait Durable: Clone + Send + Sync + 'static {
                         let pass = Pass {
                             claim,
                             records,
+                            since: None,
                             time: StoreTime::new(self.scheduler().now().await?, self.scheduler().clock()),
                             lease: self.scheduler().lease(),
                             attempts,
@@ -219,26 +276,26 @@ pub trait Durable: Clone + Send + Sync + 'static {
     }
 
     /// The pass's end in one commit: the result or the wait, the release of the claim, the answer to the delivery. A
-    /// wakeup that came after the delivery was taken leaves the workflow ready now. False when the claim was lost:
-    /// then nothing is written.
+    /// wakeup that came after the delivery was taken leaves the workflow ready now, and so does a value that the pass waits
+    /// for and has not seen. Nothing is written when the claim was lost.
     fn settle(
         &self,
         claim: &Claim,
         delivery: &Delivery,
         outcome: &Settlement,
-    ) -> impl Future<Output = Result<bool>> + Send {
+    ) -> impl Future<Output = Result<Settled>> + Send {
         async move {
             if let Settlement::Completed { result } = outcome {
                 match self.checkpointer().record(claim, RESULT, result).await {
                     Ok(_) => {}
-                    Err(error) if error.is_fenced() => return Ok(false),
+                    Err(error) if error.is_fenced() => return Ok(Settled::Lost),
                     Err(error) => return Err(error),
                 }
             }
             // The claim before the queue: a crash in between leaves a delivery whose lease runs out, and the next pass
             // settles again.
             if !self.checkpointer().release(claim, outcome).await? {
-                return Ok(false);
+                return Ok(Settled::Lost);
             }
             match outcome {
                 Settlement::Suspended {
@@ -256,7 +313,8 @@ pub trait Durable: Clone + Send + Sync + 'static {
                     self.scheduler().done(delivery).await?;
                 }
             }
-            Ok(true)
+            // Whether something came meanwhile, the two halves cannot tell together.
+            Ok(Settled::Woken)
         }
     }
 }
@@ -301,6 +359,10 @@ pub trait Enlist: Durable {
         workflow: &str,
         value: &Value,
     ) -> impl Future<Output = Result<String>> + Send;
+
+    /// Tells idle workers that the transaction has committed. Only a hint, for a store that cannot see the commit by itself:
+    /// without it the workflow is found by the poll.
+    fn committed(&self) {}
 }
 
 /// Refuses a name that no store keeps: empty, over [`crate::MAX_NAME_BYTES`], or with a NUL in it. `what` says what it

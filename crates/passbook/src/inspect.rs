@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result, Timestamp, Value};
+use crate::{Endings, Error, Result, Timestamp, Value};
 
 /// Where a workflow stands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -136,4 +136,10 @@ pub trait Inspect: Send + Sync {
 
     /// Those of the workflows that are over, in one statement, in any order.
     fn finished(&self, workflows: &[String]) -> impl Future<Output = Result<Vec<Finished>>> + Send;
+
+    /// Tells of workflows that end from now on, so that a waiter knows when to ask. Only hints: some may be lost, and a
+    /// store without hints tells nothing, so a waiter also asks from time to time.
+    fn endings(&self) -> Endings {
+        Endings::silent()
+    }
 }

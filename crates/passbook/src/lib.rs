@@ -89,11 +89,15 @@
 //! This crate names no database driver; an error of a store is an [`Error`] with predicates.
 //!
 //! Values are whatever serde can write, kept as canonical JSON: see [`Value`] for what is refused, and for the limits.
+//! [`Coded`] puts a codec of your own before a store, e.g. to encrypt them.
 
+mod batches;
 mod checkpointer;
 mod client;
+mod codec;
 mod durable;
 mod error;
+mod hints;
 mod inspect;
 mod memory;
 mod pass;
@@ -106,12 +110,15 @@ mod value;
 mod worker;
 mod workflow;
 
+pub use batches::Batches;
 pub use checkpointer::{
     Begun, Checkpointer, Claim, Claimed, Granted, INBOX, INPUT, Life, MAX_NAME_BYTES, RESULT, Record, Recorded,
 };
 pub use client::{Client, Ended, Kind, Sent};
-pub use durable::{Acquire, Acquired, Durable, Enlist, Pass, Renewed, Settlement, Tx, check_name};
+pub use codec::{Codec, Coded, CodedCheckpointer};
+pub use durable::{Acquire, Acquired, Durable, Enlist, Pass, Renewed, Settled, Settlement, Tx, check_name};
 pub use error::{Error, Result};
+pub use hints::{Endings, Hints};
 pub use inspect::{Filter, Finished, Inspect, State, Status};
 pub use memory::{MemoryCheckpointer, MemoryOptions, MemoryScheduler, MemoryStore, MemoryTransaction, MemoryTx};
 pub use pass::{Failure, Outcome, resume};

@@ -1,6 +1,6 @@
 //! A pair of stores that are two datastores.
 
-use crate::{Checkpointer, Durable, Error, Filter, Finished, Inspect, Result, Scheduler, Status};
+use crate::{Checkpointer, Durable, Endings, Error, Filter, Finished, Inspect, Result, Scheduler, Status};
 
 /// A checkpointer and a scheduler that need not be one datastore.
 ///
@@ -62,5 +62,9 @@ impl<C: Checkpointer + Inspect, S: Scheduler> Inspect for SplitDurable<C, S> {
 
     async fn finished(&self, workflows: &[String]) -> Result<Vec<Finished>> {
         self.checkpointer.finished(workflows).await
+    }
+
+    fn endings(&self) -> Endings {
+        self.checkpointer.endings()
     }
 }

@@ -51,6 +51,11 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     ),
     (
         "postgres",
+        "deliver_many.sql",
+        "one statement for many callers; SQLite has one writer, who needs none",
+    ),
+    (
+        "postgres",
         "look_up.sql",
         "reads one record after a rollback; SQLite needs no second look under its lock",
     ),
@@ -63,6 +68,11 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
         "postgres",
         "now.sql",
         "the server has a clock; SQLite's is the machine's",
+    ),
+    (
+        "postgres",
+        "notify.sql",
+        "tells other processes; SQLite's look at the file itself",
     ),
     (
         "postgres",
@@ -103,6 +113,16 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
         "sqlite",
         "applied.sql",
         "notes a migration; Postgres notes it in the migration's own text",
+    ),
+    (
+        "sqlite",
+        "awaited.sql",
+        "looks for what a pass waits for; part of `settle.sql` on Postgres",
+    ),
+    (
+        "sqlite",
+        "drawn.sql",
+        "the last number, as a pass that ends is told it; part of `settle.sql` on Postgres",
     ),
     (
         "sqlite",
@@ -180,6 +200,11 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
         "sqlite",
         "withdraw.sql",
         "a statement that fails undoes itself on Postgres; on SQLite a savepoint spans the statements of one call",
+    ),
+    (
+        "sqlite",
+        "woken.sql",
+        "sees which ends are due again; part of `settle.sql` on Postgres",
     ),
 ];
 

@@ -9,15 +9,15 @@ use sqlx::{AssertSqlSafe, PgConnection, Transaction};
 use crate::fixture::{EnlistFixture, Fixture, LEASE};
 use crate::server::{Schema, schema};
 
-/// A schema of its own in the database that the test command starts.
+/// A schema of its own in the database that the test command starts. `Database<false>` makes each write by itself.
 #[derive(Debug)]
-pub struct Database {
+pub struct Database<const BATCHING: bool = true> {
     store: Postgres,
     clock: Clock,
     schema: Schema,
 }
 
-impl Database {
+impl<const BATCHING: bool> Database<BATCHING> {
     async fn handle(schema: &Schema, clock: &Clock) -> Postgres {
         let options = Postgres::options().schema(schema.name()).clock(clock.clone());
         let url = schema.url();
@@ -27,6 +27,7 @@ impl Database {
         options
             .lease(LEASE)
             .connections(8)
+            .batching(BATCHING)
             .connect(&url)
             .await
             .expect("a store")
@@ -48,7 +49,7 @@ impl Database {
     }
 }
 
-impl Fixture for Database {
+impl<const BATCHING: bool> Fixture for Database<BATCHING> {
     type Store = Postgres;
 
     async fn open_under(clock: Clock) -> Self {
@@ -105,7 +106,7 @@ impl Fixture for Database {
     }
 }
 
-impl EnlistFixture for Database {
+impl<const BATCHING: bool> EnlistFixture for Database<BATCHING> {
     type Open = Transaction<'static, sqlx::Postgres>;
 
     async fn begin(&self) -> Self::Open {

@@ -121,10 +121,7 @@ pub(crate) async fn claimed(store: &Postgres, workflow: &str) -> Claim {
 
 pub(crate) async fn acquired(store: &Postgres, limit: usize) -> Vec<(Pass, Delivery)> {
     let namespaces = [KIND.to_owned()];
-    let request = Acquire {
-        namespaces: &namespaces,
-        limit,
-    };
+    let request = Acquire::new(&namespaces, limit);
     store.acquire(&request).await.unwrap().passes
 }
 

@@ -75,10 +75,7 @@ pub(crate) async fn claimed(store: &Sqlite, workflow: &str) -> Claim {
 
 pub(crate) async fn acquired(store: &Sqlite, namespace: &str, limit: usize) -> Vec<(Pass, Delivery)> {
     let namespaces = [namespace.to_owned()];
-    let request = Acquire {
-        namespaces: &namespaces,
-        limit,
-    };
+    let request = Acquire::new(&namespaces, limit);
     store.acquire(&request).await.unwrap().passes
 }
 

@@ -117,6 +117,10 @@ impl<'a, S: Durable + Inspect> Kind<'a, S> {
                     .map_err(|why| Error::undecodable(format!("the result of workflow `{workflow}`: {why}")))?;
                 Ok(Ended::Completed(result))
             }
+            (State::Completed, None) => Err(Error::undecodable(format!(
+                "the result of workflow `{workflow}`: {}",
+                finished.error.unwrap_or_default()
+            ))),
             (State::Cancelled, _) => Ok(Ended::Cancelled),
             (_, _) => Ok(Ended::Failed(finished.error.unwrap_or_default())),
         }

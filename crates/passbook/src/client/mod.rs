@@ -92,6 +92,16 @@ impl<S: Durable + Inspect> Client<S> {
         self.kind(W::NAME).deliver_in(tx, workflow, value).await
     }
 
+    /// Tells idle workers that a transaction of the caller's own, in which something was started or sent, has committed.
+    /// Only a hint, and no call to the database: without it, the workflow is found by the store's poll. On SQLite and in
+    /// memory the store sees such a commit by itself.
+    pub fn committed(&self)
+    where
+        S: Enlist,
+    {
+        self.store.committed();
+    }
+
     /// Waits until the workflow is over, also for one that is not started yet, and returns how it ended. All the
     /// waiters of a client share one statement.
     pub async fn result<W: Workflow<S>>(&self, workflow: &str) -> Result<Ended<W::Output>>

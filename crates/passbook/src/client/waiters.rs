@@ -1,16 +1,20 @@
 //! Waiting for results, many at a time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::durable::Durable;
-use crate::{Error, Finished, Inspect, Result, Scheduler};
+use crate::{Endings, Error, Finished, Inspect, Result, Scheduler};
 
-/// How soon the store is asked again after somebody began to wait; it grows by half up to the store's poll.
+/// How soon everything is asked for again when the store tells of no endings.
 const SOONEST: Duration = Duration::from_millis(1);
+/// How soon, when it does: a hint may be lost.
+const TOLD: Duration = Duration::from_millis(50);
+/// The asking for everything may take at most this part of the time, so that thousands who wait do not keep a connection busy.
+const SHARE: u32 = 10;
 /// How many workflows are asked for in one statement.
 const PAGE: usize = 1_000;
 
@@ -18,19 +22,26 @@ type Waiting = HashMap<String, Vec<oneshot::Sender<Result<Finished>>>>;
 
 /// Everybody who waits through one client. While there is anyone, one task asks for all of them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Waiters(Arc<Mutex<Inner>>);
+pub(super) struct Waiters(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    inner: Mutex<Inner>,
+    /// Told when somebody new has come.
+    came: Notify,
+}
 
 #[derive(Debug, Default)]
 struct Inner {
     waiting: Waiting,
+    /// Who has come since the last question.
+    fresh: Vec<String>,
     asking: bool,
-    /// Somebody new has come since the last question.
-    fresh: bool,
 }
 
 impl Waiters {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) async fn wait<S: Durable + Inspect>(&self, store: &S, workflow: &str) -> Result<Finished> {
@@ -38,8 +49,10 @@ impl Waiters {
             let mut inner = self.lock();
             let (tell, told) = oneshot::channel();
             inner.waiting.entry(workflow.to_owned()).or_default().push(tell);
-            inner.fresh = true;
-            if !inner.asking {
+            inner.fresh.push(workflow.to_owned());
+            if inner.asking {
+                self.0.came.notify_one();
+            } else {
                 inner.asking = true;
                 let asking = Asking {
                     waiters: self.clone(),
@@ -56,19 +69,29 @@ impl Waiters {
         })
     }
 
-    /// Everybody who is still waited for, or the end of the asking.
-    fn asked(&self) -> Option<(Vec<String>, bool)> {
+    /// Forgets who has gone. False, and the asking is over, when nobody is left.
+    fn anybody(&self) -> bool {
         let mut inner = self.lock();
         inner.waiting.retain(|_, tells| {
             tells.retain(|tell| !tell.is_closed());
             !tells.is_empty()
         });
-        if inner.waiting.is_empty() {
-            inner.asking = false;
-            return None;
-        }
-        let fresh = std::mem::take(&mut inner.fresh);
-        Some((inner.waiting.keys().cloned().collect(), fresh))
+        inner.asking = !inner.waiting.is_empty();
+        inner.asking
+    }
+
+    fn all(&self) -> Vec<String> {
+        let mut inner = self.lock();
+        inner.fresh.clear();
+        inner.waiting.keys().cloned().collect()
+    }
+
+    /// Who is new, and those of the told that somebody waits for.
+    fn some(&self, told: &HashSet<String>) -> Vec<String> {
+        let mut inner = self.lock();
+        let mut some = std::mem::take(&mut inner.fresh);
+        some.extend(told.iter().filter(|told| inner.waiting.contains_key(*told)).cloned());
+        some
     }
 
     fn tell(&self, finished: &Finished) {
@@ -101,21 +124,79 @@ impl Drop for Asking {
     }
 }
 
+/// What to ask for next.
+enum Ask {
+    All,
+    Some(HashSet<String>),
+}
+
 impl Asking {
     async fn run<S: Durable + Inspect>(mut self, store: S) {
-        let longest = store.scheduler().poll().max(SOONEST);
-        let mut pause = SOONEST;
-        while let Some((workflows, fresh)) = self.waiters.asked() {
-            for page in workflows.chunks(PAGE) {
-                match store.finished(page).await {
-                    Ok(finished) => finished.iter().for_each(|one| self.waiters.tell(one)),
-                    Err(error) if error.is_unavailable() => tracing::warn!(%error, "results cannot be read yet"),
-                    Err(error) => self.waiters.fail(&error),
+        // Before the first question: what ends after its answer is told.
+        let mut endings = store.endings();
+        let first = if endings.is_silent() { SOONEST } else { TOLD };
+        let longest = store.scheduler().poll().max(first);
+        let mut pause = first;
+        let mut all_at = Instant::now();
+        // However often everything may have changed.
+        let mut not_before = all_at;
+        let mut ask = Ask::All;
+        while self.waiters.anybody() {
+            let began = Instant::now();
+            match ask {
+                Ask::All => {
+                    self.ask(&store, &self.waiters.all()).await;
+                    not_before = Instant::now() + began.elapsed() * SHARE;
+                    all_at = not_before.max(Instant::now() + pause);
+                    pause = (pause * 3 / 2).min(longest);
+                }
+                Ask::Some(told) => {
+                    let some = self.waiters.some(&told);
+                    if !some.is_empty() {
+                        self.ask(&store, &some).await;
+                        // Somebody new, or an end: perhaps one of many.
+                        pause = first;
+                        all_at = all_at.min(Instant::now() + pause.max(began.elapsed() * SHARE));
+                    }
                 }
             }
-            pause = if fresh { SOONEST } else { (pause * 3 / 2).min(longest) };
-            tokio::time::sleep(pause).await;
+            ask = tokio::select! {
+                told = endings.next() => match gather(told, &mut endings) {
+                    Some(told) => Ask::Some(told),
+                    None if Instant::now() >= not_before => Ask::All,
+                    None => {
+                        all_at = not_before;
+                        Ask::Some(HashSet::new())
+                    }
+                },
+                () = self.waiters.0.came.notified() => Ask::Some(HashSet::new()),
+                () = tokio::time::sleep_until(all_at.into()) => Ask::All,
+            };
         }
         self.over = true;
     }
+
+    async fn ask<S: Inspect>(&self, store: &S, workflows: &[String]) {
+        for page in workflows.chunks(PAGE) {
+            match store.finished(page).await {
+                Ok(finished) => finished.iter().for_each(|one| self.waiters.tell(one)),
+                Err(error) if error.is_unavailable() => tracing::warn!(%error, "results cannot be read yet"),
+                Err(error) => self.waiters.fail(&error),
+            }
+        }
+    }
+}
+
+/// Everything that has been told by now goes into one question; `None` when that may be anything.
+fn gather(first: Option<String>, endings: &mut Endings) -> Option<HashSet<String>> {
+    let mut told = HashSet::new();
+    let mut next = Some(first);
+    while let Some(ended) = next {
+        match ended {
+            Some(workflow) => told.insert(workflow),
+            None => return None,
+        };
+        next = endings.try_next();
+    }
+    Some(told)
 }

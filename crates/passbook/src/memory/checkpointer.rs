@@ -21,7 +21,7 @@ impl Checkpointer for MemoryCheckpointer {
     }
 
     async fn load(&self, workflow: &str) -> Result<Vec<Record>> {
-        Ok(self.0.lock().load(workflow))
+        Ok(self.0.lock().load(workflow, None))
     }
 
     async fn claim(&self, workflow: &str) -> Result<Claimed> {
@@ -30,7 +30,11 @@ impl Checkpointer for MemoryCheckpointer {
     }
 
     async fn release(&self, claim: &Claim, outcome: &Settlement) -> Result<bool> {
-        Ok(self.0.commit(|state, now| state.release(claim, outcome, now)))
+        let released = self.0.commit(|state, now| state.release(claim, outcome, now));
+        if released && outcome.is_over() {
+            self.0.hints.tell_ended(&claim.workflow);
+        }
+        Ok(released)
     }
 
     async fn renew(&self, lives: &[Life]) -> Result<Vec<bool>> {
@@ -96,7 +100,11 @@ impl Checkpointer for MemoryCheckpointer {
     }
 
     async fn cancel(&self, workflow: &str) -> Result<bool> {
-        Ok(self.0.commit(|state, now| state.cancel(workflow, now)))
+        let cancelled = self.0.commit(|state, now| state.cancel(workflow, now));
+        if cancelled {
+            self.0.hints.tell_ended(workflow);
+        }
+        Ok(cancelled)
     }
 
     async fn reopen(&self, workflow: &str) -> Result<bool> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::tx::MemoryTransaction;
 use super::{MemoryCheckpointer, MemoryOptions, MemoryScheduler, Shared};
 use crate::checkpointer::{Claim, Claimed, Granted, INPUT, Life, RESULT, Recorded};
-use crate::durable::{Acquire, Acquired, Durable, Pass, Renewed, Settlement};
+use crate::durable::{Acquire, Acquired, Durable, Pass, Renewed, Settled, Settlement};
 use crate::{Clock, Delivery, Result, StoreTime, Value, check_name};
 
 /// A store that is memory. Complete, and gone with the process.
@@ -114,7 +114,7 @@ impl Durable for MemoryStore {
             free.then(|| state.start(namespace, workflow, input, now))
         });
         let recorded = started.await?;
-        self.shared().hint();
+        self.shared().hints.tell_ready();
         Ok(recorded)
     }
 
@@ -135,7 +135,7 @@ impl Durable for MemoryStore {
             })
         });
         let recorded = arrived.await?;
-        self.shared().hint();
+        self.shared().hints.tell_ready();
         Ok(recorded)
     }
 
@@ -151,18 +151,22 @@ impl Durable for MemoryStore {
             })
         });
         let key = delivered.await?;
-        self.shared().hint();
+        self.shared().hints.tell_ready();
         Ok(key)
     }
 
     async fn cancel(&self, namespace: &str, workflow: &str) -> Result<bool> {
-        Ok(self.shared().commit(|state, now| {
+        let cancelled = self.shared().commit(|state, now| {
             let cancelled = state.cancel(workflow, now);
             if cancelled {
                 state.queue.remove(namespace, workflow);
             }
             cancelled
-        }))
+        });
+        if cancelled {
+            self.shared().hints.tell_ended(workflow);
+        }
+        Ok(cancelled)
     }
 
     async fn reopen(&self, namespace: &str, workflow: &str) -> Result<bool> {
@@ -173,7 +177,7 @@ impl Durable for MemoryStore {
             }
             reopened
         });
-        self.shared().hint();
+        self.shared().hints.tell_ready();
         Ok(reopened)
     }
 
@@ -204,8 +208,10 @@ impl Durable for MemoryStore {
                         attempts,
                         interrupted,
                     }) => {
+                        let since = (request.known)(&claim.workflow);
                         let pass = Pass {
-                            records: state.load(&claim.workflow),
+                            records: state.load(&claim.workflow, since),
+                            since,
                             claim,
                             time: StoreTime::new(now, clock),
                             lease: *lease,
@@ -242,29 +248,38 @@ impl Durable for MemoryStore {
         }))
     }
 
-    async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<bool> {
+    async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<Settled> {
         let settled = self.shared().commit_when(|state, now| {
             let completed = matches!(outcome, Settlement::Completed { .. });
             if completed && state.holds.is_reserved(&claim.workflow, RESULT) {
                 return None;
             }
             if !state.release(claim, outcome, now) {
-                return Some(false);
+                return Some(Settled::Lost);
             }
             let when = match outcome {
                 Settlement::Completed { result } => {
                     state.write(&claim.workflow, RESULT, result, now);
                     None
                 }
+                Settlement::Suspended { waits_for, .. } if state.has_any(&claim.workflow, waits_for) => Some(now),
                 Settlement::Suspended { wake_at, .. } => *wake_at,
                 Settlement::Failed { retry_at, .. } => *retry_at,
                 Settlement::HandedBack => Some(now),
             };
             state.queue.answer(delivery, when, now);
-            Some(true)
+            let due = state.queue.get(&delivery.namespace, &delivery.workflow);
+            Some(if due.is_some_and(|due| due <= now) {
+                Settled::Woken
+            } else {
+                let seen = state.last_seq(&claim.workflow);
+                Settled::Quiet { seen }
+            })
         });
         let settled = settled.await;
-        self.shared().hint();
+        if settled.is_held() && outcome.is_over() {
+            self.shared().hints.tell_ended(&claim.workflow);
+        }
         Ok(settled)
     }
 }

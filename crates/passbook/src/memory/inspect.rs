@@ -4,7 +4,7 @@ use super::state::State;
 use super::{MemoryCheckpointer, MemoryStore};
 use crate::checkpointer::{INPUT, RESULT};
 use crate::inspect::{Filter, Finished, Inspect, State as Shown, Status};
-use crate::{Result, Timestamp};
+use crate::{Endings, Result, Timestamp};
 
 /// The longest page of a list.
 const PAGE: usize = 1_000;
@@ -94,6 +94,10 @@ impl Inspect for MemoryCheckpointer {
         });
         Ok(finished.collect())
     }
+
+    fn endings(&self) -> Endings {
+        self.0.hints.endings()
+    }
 }
 
 impl Inspect for MemoryStore {
@@ -110,5 +114,9 @@ impl Inspect for MemoryStore {
     async fn finished(&self, workflows: &[String]) -> Result<Vec<Finished>> {
         use crate::Durable as _;
         self.checkpointer().finished(workflows).await
+    }
+
+    fn endings(&self) -> Endings {
+        self.shared().hints.endings()
     }
 }

@@ -24,15 +24,14 @@ pub use options::MemoryOptions;
 pub use scheduler::MemoryScheduler;
 pub use tx::{MemoryTransaction, MemoryTx};
 
-use crate::Timestamp;
+use crate::{Hints, Timestamp};
 use state::State;
 
 /// What the halves of one store share.
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    /// Told of everything that is made ready.
-    ready: Notify,
+    hints: Hints,
     /// Told when an open transaction ends that held workflows.
     freed: Notify,
     options: MemoryOptions,
@@ -42,7 +41,7 @@ impl Shared {
     fn new(options: MemoryOptions) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
-            ready: Notify::new(),
+            hints: Hints::new(),
             freed: Notify::new(),
             options,
         })
@@ -74,11 +73,5 @@ impl Shared {
             }
             freed.await;
         }
-    }
-
-    /// Tells idle workers, those that wait and the next that asks: it may have looked already and not wait yet.
-    fn hint(&self) {
-        self.ready.notify_waiters();
-        self.ready.notify_one();
     }
 }

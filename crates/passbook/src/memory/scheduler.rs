@@ -36,7 +36,7 @@ impl Scheduler for MemoryScheduler {
         check_name("workflow id", workflow)?;
         self.0
             .commit(|state, now| state.queue.make_ready(namespace, workflow, now));
-        self.0.hint();
+        self.0.hints.tell_ready();
         Ok(())
     }
 
@@ -76,7 +76,7 @@ impl Scheduler for MemoryScheduler {
     }
 
     async fn hinted(&self) {
-        self.0.ready.notified().await;
+        self.0.hints.ready().await;
     }
 }
 
@@ -84,7 +84,7 @@ impl Shared {
     fn answer(&self, delivery: &Delivery, when: Option<Timestamp>) {
         // Also of a moment to come: an idle worker's timer is set for the earliest.
         if self.commit(|state, now| state.queue.answer(delivery, when, now)) {
-            self.hint();
+            self.hints.tell_ready();
         }
     }
 }

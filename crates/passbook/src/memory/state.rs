@@ -73,11 +73,25 @@ impl ClaimRow {
 }
 
 impl State {
-    pub(super) fn load(&self, workflow: &str) -> Vec<Record> {
-        self.checkpoints
-            .get(workflow)
-            .map(|checkpoint| checkpoint.records.clone())
-            .unwrap_or_default()
+    /// The records after this place, or all.
+    pub(super) fn load(&self, workflow: &str, since: Option<i64>) -> Vec<Record> {
+        let Some(checkpoint) = self.checkpoints.get(workflow) else {
+            return Vec::new();
+        };
+        let known = since.map_or(0, |since| {
+            checkpoint.records.partition_point(|record| record.seq <= since)
+        });
+        checkpoint.records[known..].to_vec()
+    }
+
+    /// The place of the last record; what is recorded later stands after it.
+    pub(super) fn last_seq(&self, workflow: &str) -> i64 {
+        let last = self.checkpoints.get(workflow).and_then(|of| of.records.last());
+        last.map_or(0, |last| last.seq)
+    }
+
+    pub(super) fn has_any(&self, workflow: &str, keys: &[String]) -> bool {
+        keys.iter().any(|key| self.value(workflow, key).is_some())
     }
 
     pub(super) fn value(&self, workflow: &str, step: &str) -> Option<&Value> {

@@ -28,10 +28,7 @@ fn waiting() -> Settlement {
 
 async fn acquired(store: &MemoryStore) -> Vec<(Pass, Delivery)> {
     let namespaces = ["kind".to_owned(), "kind".to_owned()];
-    let request = Acquire {
-        namespaces: &namespaces,
-        limit: 10,
-    };
+    let request = Acquire::new(&namespaces, 10);
     store.acquire(&request).await.unwrap().passes
 }
 
@@ -167,7 +164,13 @@ async fn a_wakeup_that_met_the_held_claim_is_not_lost_while_the_clock_stands_sti
     let (pass, delivery) = started(&store).await;
     store.arrive("kind", "w", "x", &value(1)).await.unwrap();
     assert!(acquired(&store).await.is_empty());
-    assert!(store.settle(&pass.claim, &delivery, &waiting()).await.unwrap());
+    assert!(
+        store
+            .settle(&pass.claim, &delivery, &waiting())
+            .await
+            .unwrap()
+            .is_held()
+    );
     assert_eq!(acquired(&store).await.len(), 1);
 }
 
@@ -197,9 +200,9 @@ async fn a_settle_that_comes_twice_does_not_park_again_what_was_reopened() {
         error: "no".to_owned(),
         retry_at: None,
     };
-    assert!(store.settle(&pass.claim, &delivery, &failed).await.unwrap());
+    assert!(store.settle(&pass.claim, &delivery, &failed).await.unwrap().is_held());
     assert!(store.reopen("kind", "w").await.unwrap());
-    assert!(!store.settle(&pass.claim, &delivery, &failed).await.unwrap());
+    assert!(!store.settle(&pass.claim, &delivery, &failed).await.unwrap().is_held());
     assert_eq!(acquired(&store).await.len(), 1);
 }
 
@@ -216,7 +219,13 @@ async fn a_lost_claim_is_not_renewed() {
     };
     let renewed = store.renew(&[(stale, delivery.clone())]).await.unwrap().remove(0);
     assert!(!renewed.alive);
-    assert!(store.settle(&pass.claim, &renewed.delivery, &waiting()).await.unwrap());
+    assert!(
+        store
+            .settle(&pass.claim, &renewed.delivery, &waiting())
+            .await
+            .unwrap()
+            .is_held()
+    );
 }
 
 #[tokio::test]

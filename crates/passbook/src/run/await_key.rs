@@ -54,11 +54,15 @@ impl<'r, S: Durable, T: DeserializeOwned + Send + 'r> IntoFuture for Awaiting<'r
     fn into_future(self) -> Self::IntoFuture {
         let Self { run, key, .. } = self;
         Box::pin(async move {
-            if let Some(value) = run.enter(&key).await {
-                return run.decode(&key, &value).await;
+            let value = match run.enter(&key).await {
+                Some(value) => Some(value),
+                None => run.park(Wait::key(&key)).await,
+            };
+            match value {
+                Some(value) => run.decode(&key, &value).await,
+                // It has no deadline.
+                None => std::future::pending().await,
             }
-            let _parked = run.state.park(Wait::key(&key));
-            std::future::pending().await
         })
     }
 }
@@ -89,7 +93,9 @@ impl<'r, S: Durable, T: DeserializeOwned + Send + 'r> IntoFuture for AwaitingWit
                 deadline: Some(deadline),
                 key: Some(key.clone()),
             };
-            run.park(wait, deadline).await;
+            if let Some(value) = run.park(wait).await {
+                return run.arrived(&key, &value).await;
+            }
             let _busy = run.state.busy(&key);
             let over = BTreeMap::from([(TIMED_OUT, deadline)]);
             let over = run.encode(&key, &over).await;

@@ -48,12 +48,16 @@ impl<S: Durable> Run<S> {
                     );
                     return self.end(Error::invalid(error)).await;
                 }
-                let keys = self.state.inbox_after(&after.0, limit);
-                if keys.is_empty() && wait {
+                let keys = loop {
+                    let resumed = self.state.resumed();
+                    let keys = self.state.inbox_after(&after.0, limit);
+                    if !keys.is_empty() || !wait {
+                        break keys;
+                    }
                     // What is delivered while this pass runs makes the workflow ready, and the next pass sees it.
                     let _parked = self.state.park(Wait::key(INBOX));
-                    return std::future::pending().await;
-                }
+                    resumed.await;
+                };
                 let busy = self.state.busy(name);
                 self.keep(busy, name, &keys).await
             }

@@ -7,6 +7,7 @@ mod state;
 mod transact;
 
 use std::fmt::Display;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -34,32 +35,68 @@ const MAX_STEP_BYTES: usize = 1_000;
 /// Nothing of the library's own can reach the body. A wait that cannot finish is a future that does not resolve; the
 /// driver sees that nothing else is left to do and puts the body down. A lost claim, a lost store, a name used twice, a
 /// value that cannot be stored, a record that does not decode: each ends the pass from outside. When a body is put
-/// down, its locals are dropped, at every suspension; so do not tie a compensation to `Drop`.
+/// down, its locals are dropped, which may be at every suspension; so do not tie a compensation to `Drop`.
 #[derive(Debug)]
 pub struct Run<S: Durable> {
     store: S,
-    claim: Claim,
-    time: StoreTime,
+    workflow: String,
     lease: Duration,
-    attempts: u32,
+    under: Mutex<Under>,
     state: State,
+}
+
+/// The pass under which a body runs now; another one after each suspension of a body that is kept.
+#[derive(Debug)]
+struct Under {
+    token: i64,
+    time: StoreTime,
+    attempts: u32,
 }
 
 impl<S: Durable> Run<S> {
     pub(crate) fn new(pass: Pass, store: S) -> Self {
         Self {
             store,
-            claim: pass.claim,
-            time: pass.time,
+            workflow: pass.claim.workflow,
             lease: pass.lease,
-            attempts: pass.attempts,
+            under: Mutex::new(Under {
+                token: pass.claim.token,
+                time: pass.time,
+                attempts: pass.attempts,
+            }),
             state: State::new(pass.records),
         }
     }
 
+    /// Goes on under another pass, whose records are those that came since the body was put to wait.
+    pub(crate) fn resume(&self, pass: Pass) {
+        *self.under() = Under {
+            token: pass.claim.token,
+            time: pass.time,
+            attempts: pass.attempts,
+        };
+        self.state.resume(pass.records);
+    }
+
+    fn under(&self) -> MutexGuard<'_, Under> {
+        // Nothing in here can panic half-way through a change.
+        self.under.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn claim(&self) -> Claim {
+        Claim {
+            workflow: self.workflow.clone(),
+            token: self.under().token,
+        }
+    }
+
+    fn time(&self) -> Timestamp {
+        self.under().time.now()
+    }
+
     /// The workflow's id.
     pub fn workflow(&self) -> &str {
-        &self.claim.workflow
+        &self.workflow
     }
 
     /// Runs an effect at least once over all passes, and records what it returned.
@@ -123,7 +160,7 @@ impl<S: Durable> Run<S> {
             Some(value) => self.decode(name, &value).await,
             None => self.moment(name, deadline).await,
         };
-        self.park(Wait::until(until), until).await;
+        self.park(Wait::until(until)).await;
     }
 
     /// The store's time, recorded where it is read, so that every replay reads the same.
@@ -137,7 +174,7 @@ impl<S: Durable> Run<S> {
     /// A key for a gateway that takes idempotency keys: the same on every pass of this workflow, different for every
     /// name and workflow. A UUID (version 5) of both. Not a step; it may be asked for as often as one likes.
     pub fn key(&self, name: &str) -> String {
-        let of = format!("{}:{}:{name}", self.claim.workflow.len(), self.claim.workflow);
+        let of = format!("{}:{}:{name}", self.workflow.len(), self.workflow);
         uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, of.as_bytes()).to_string()
     }
 
@@ -165,9 +202,9 @@ impl<S: Durable> Run<S> {
     /// takes the process down can be named.
     async fn announce(&self, name: &str) -> Busy<'_> {
         let busy = self.state.busy(name);
-        if self.attempts > 0 {
+        if self.under().attempts > 0 {
             let life = Life {
-                claim: self.claim.clone(),
+                claim: self.claim(),
                 running: Some(self.state.running()),
             };
             match self.store.checkpointer().renew(&[life]).await {
@@ -192,7 +229,7 @@ impl<S: Durable> Run<S> {
     }
 
     async fn write(&self, name: &str, value: Value) -> Recorded {
-        let (store, claim, step) = (self.store.clone(), self.claim.clone(), name.to_owned());
+        let (store, claim, step) = (self.store.clone(), self.claim(), name.to_owned());
         let mut patience = Patience::new(self.lease);
         let write = async move {
             loop {
@@ -218,16 +255,33 @@ impl<S: Durable> Run<S> {
     /// Records a moment that is computed from the store's time.
     async fn moment(&self, name: &str, of: impl FnOnce(Timestamp) -> Timestamp) -> Timestamp {
         let busy = self.state.busy(name);
-        let at = of(self.time.now());
+        let at = of(self.time());
         self.keep(busy, name, &at).await
     }
 
-    /// Resolves when the deadline is there; until then the pass may end here.
-    async fn park(&self, wait: Wait, deadline: Timestamp) {
-        let _parked = self.state.park(wait);
-        // The timer serves only a pass that siblings keep alive; a pass with nothing else to do is put down at once.
-        while self.time.now() < deadline {
-            tokio::time::sleep(self.time.now().until(deadline)).await;
+    /// Resolves with what is recorded under the key, or with nothing at the deadline; until then the pass may end here.
+    async fn park(&self, wait: Wait) -> Option<Value> {
+        let _parked = self.state.park(wait.clone());
+        loop {
+            // Before the look, so that nothing comes between.
+            let resumed = self.state.resumed();
+            let value = wait.key.as_ref().and_then(|key| self.state.recorded(key));
+            if value.is_some() {
+                return value;
+            }
+            let Some(deadline) = wait.deadline else {
+                resumed.await;
+                continue;
+            };
+            let now = self.time();
+            if now >= deadline {
+                return None;
+            }
+            // The timer serves only a pass that siblings keep alive; a pass with nothing else to do is put down at once.
+            tokio::select! {
+                () = resumed => {}
+                () = tokio::time::sleep(now.until(deadline)) => {}
+            }
         }
     }
 

@@ -154,10 +154,10 @@ impl<S: Durable> Run<S> {
             if wait <= MOMENT {
                 tokio::time::sleep(wait).await;
             } else {
-                let until = self.time.now().after(wait);
+                let until = self.time().after(wait);
                 let key = format!("{RETRY}{name}:{failed}");
                 self.keep(busy, &key, &Backoff { until, error: told }).await;
-                self.park(Wait::until(until), until).await;
+                self.park(Wait::until(until)).await;
             }
         }
     }
@@ -175,7 +175,7 @@ impl<S: Durable> Run<S> {
             return 0;
         };
         let backoff: Backoff = self.decode(&format!("{prefix}{failed}"), &value).await;
-        self.park(Wait::until(backoff.until), backoff.until).await;
+        self.park(Wait::until(backoff.until)).await;
         failed
     }
 }

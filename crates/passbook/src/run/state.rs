@@ -5,7 +5,8 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::oneshot;
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, oneshot};
 
 use crate::checkpointer::{INBOX, Record, Recorded};
 use crate::{Error, Result, Timestamp, Value};
@@ -43,14 +44,18 @@ impl Wait {
 }
 
 /// Shared by the body's futures and the driver. Locked for moments only, never over an await.
-pub(crate) struct State(Mutex<Inner>);
+pub(crate) struct State {
+    inner: Mutex<Inner>,
+    /// Told when a body that was kept goes on under another pass.
+    resumed: Notify,
+}
 
 struct Inner {
-    /// What was recorded when the pass began.
+    /// What was recorded when the pass began, or when the body went on under another.
     records: HashMap<String, Value>,
-    /// The keys of the inbox when the pass began, in append order.
+    /// The keys of the inbox among them, in append order.
     inbox: Vec<String>,
-    /// The names used in this pass so far.
+    /// The names that the body has used so far.
     used: HashSet<String>,
     /// What runs now. While there is anything, the pass is not over.
     busy: BTreeMap<u64, String>,
@@ -71,32 +76,44 @@ pub(crate) enum Found {
 
 impl State {
     pub(crate) fn new(records: Vec<Record>) -> Self {
-        let mut inbox: Vec<String> = Vec::new();
-        let records = records
-            .into_iter()
-            .map(|record| {
-                if record.step.starts_with(INBOX) {
-                    inbox.push(record.step.clone());
-                }
-                (record.step, record.value)
-            })
-            .collect();
-        inbox.sort_unstable();
-        Self(Mutex::new(Inner {
-            records,
-            inbox,
+        let mut inner = Inner {
+            records: HashMap::with_capacity(records.len()),
+            inbox: Vec::new(),
             used: HashSet::new(),
             busy: BTreeMap::new(),
             parked: BTreeMap::new(),
             writes: Vec::new(),
             ended: None,
             next: 0,
-        }))
+        };
+        inner.know(records);
+        Self {
+            inner: Mutex::new(inner),
+            resumed: Notify::new(),
+        }
+    }
+
+    /// The body goes on, knowing what was recorded meanwhile.
+    pub(crate) fn resume(&self, records: Vec<Record>) {
+        self.lock().know(records);
+        self.resumed.notify_waiters();
+    }
+
+    /// Completes at the next [`State::resume`] after this call.
+    pub(crate) fn resumed(&self) -> Notified<'_> {
+        self.resumed.notified()
+    }
+
+    /// Lets go of what the body cannot ask for again, and returns how many bytes of values are left.
+    pub(crate) fn forget_used(&self) -> usize {
+        let Inner { records, used, .. } = &mut *self.lock();
+        records.retain(|key, _| !used.contains(key));
+        records.iter().map(|(key, value)| key.len() + value.len()).sum()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // Nothing in here can panic half-way through a change.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn enter(&self, name: &str) -> Found {
@@ -203,6 +220,16 @@ impl State {
 }
 
 impl Inner {
+    fn know(&mut self, records: Vec<Record>) {
+        for record in records {
+            if record.step.starts_with(INBOX) {
+                self.inbox.push(record.step.clone());
+            }
+            self.records.insert(record.step, record.value);
+        }
+        self.inbox.sort_unstable();
+    }
+
     fn id(&mut self) -> u64 {
         self.next += 1;
         self.next

@@ -25,9 +25,10 @@ impl<S: Durable> Run<S> {
             return Ok(self.decode(name, &value).await);
         }
         let busy = self.announce(name).await;
+        let claim = self.claim();
         let mut patience = Patience::new(self.lease);
         let mut transaction = loop {
-            match self.store.checkpointer().begin(&self.claim, name).await {
+            match self.store.checkpointer().begin(&claim, name).await {
                 Ok(Begun::Open(transaction)) => break transaction,
                 Ok(Begun::Recorded(value)) => return Ok(self.decode(name, &value).await),
                 Err(error) => {
@@ -47,7 +48,7 @@ impl<S: Durable> Run<S> {
             }
         };
         let value = self.encode(name, &value).await;
-        let (store, claim, step) = (self.store.clone(), self.claim.clone(), name.to_owned());
+        let (store, step) = (self.store.clone(), name.to_owned());
         // Never asked twice: a commit whose outcome is unknown is settled by the next pass, which finds the record or
         // runs the effect again.
         let commit = async move { store.checkpointer().commit(transaction, &claim, &step, &value).await };

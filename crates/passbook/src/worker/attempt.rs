@@ -1,17 +1,20 @@
-//! One pass from its claim to its settlement.
+//! A workflow from one pass to the next, each from its claim to its settlement.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use super::PATIENCE;
 use super::keeper::{Keeper, Kept};
+use super::parking::{Parking, Stand, Turn};
 use super::shutdown::Shutdown;
-use crate::checkpointer::{Claim, INPUT, RESULT};
-use crate::durable::{Durable, Pass, Settlement};
+use super::slot::Slot;
+use crate::checkpointer::{Checkpointer, Claim, INPUT, RESULT};
+use crate::durable::{Durable, Pass, Settled, Settlement};
 use crate::pass::{self, Failure, Outcome};
 use crate::workflow::{Ending, Kind};
-use crate::{Delivery, Error, Retry, Run, StoreTime, Value};
+use crate::{Error, Retry, Run, StoreTime, Value};
 
 /// What every pass of a worker shares.
 pub(super) struct Attempt<S: Durable> {
@@ -19,6 +22,7 @@ pub(super) struct Attempt<S: Durable> {
     pub(super) kinds: HashMap<String, Arc<dyn Kind<S>>>,
     pub(super) policy: Retry,
     pub(super) keeper: Keeper,
+    pub(super) parking: Parking,
     /// Begun when the grace of a shutdown is over.
     pub(super) cut: Shutdown,
     /// How many passes have ended whose end the store has not taken yet.
@@ -26,27 +30,80 @@ pub(super) struct Attempt<S: Durable> {
 }
 
 impl<S: Durable> Attempt<S> {
-    pub(super) async fn run(&self, pass: Pass, delivery: Delivery) {
-        let kept = self.keeper.keep(&pass.claim, delivery.clone());
-        let (claim, time, attempts) = (pass.claim.clone(), pass.time.clone(), pass.attempts);
-        let settlement = match self.foregone(&pass, &delivery.namespace) {
-            Some(settlement) => settlement,
-            None => {
-                let outcome = tokio::select! {
-                    outcome = self.drive(pass, &delivery.namespace) => outcome,
-                    () = kept.lost() => Outcome::Lost(Error::fenced("a pass", &claim.workflow)),
-                };
-                match self.settlement(outcome, &claim, &time, attempts) {
-                    Some(settlement) => settlement,
-                    None => return,
+    /// Runs a workflow from one pass to the next for as long as its body is kept.
+    pub(super) async fn run(&self, turn: Turn) {
+        let Turn {
+            mut pass,
+            mut delivery,
+            mut slot,
+        } = turn;
+        let mut kept = self.keeper.keep(&pass.claim, delivery.clone());
+        let mut stage = Stage::of(&pass);
+        if pass.since.is_some() {
+            // Its body is not kept after all, and the replay needs everything.
+            match self.store.checkpointer().load(&pass.claim.workflow).await {
+                Ok(records) => pass.records = records,
+                Err(error) => {
+                    let settlement = self.settlement(Outcome::Lost(error), &stage);
+                    return self.end(&stage, &kept, settlement, slot).await;
                 }
             }
+        }
+        if let Some(settlement) = self.foregone(&pass) {
+            return self.end(&stage, &kept, Some(settlement), slot).await;
+        }
+        let Some(kind) = self.kinds.get(&delivery.namespace) else {
+            return self.end(&stage, &kept, Some(Settlement::HandedBack), slot).await;
         };
-        self.settle(&claim, &kept, settlement).await;
+        let input = pass.records.iter().find(|record| record.step == INPUT);
+        let input = input.map_or_else(|| Value::stored("null"), |record| record.value.clone());
+        let run = Run::new(pass, self.store.clone());
+        let mut body = kind.run(&run, &input);
+        loop {
+            let cut = async {
+                self.cut.begun().await;
+                // Not a lost claim: the workflow is handed back.
+                Error::unavailable("the worker shuts down")
+            };
+            let outcome = tokio::select! {
+                outcome = pass::drive(&run, body.as_mut(), cut) => outcome,
+                () = kept.lost() => Outcome::Lost(Error::fenced("a pass", run.workflow())),
+            };
+            let Some(settlement) = self.settlement(outcome, &stage) else {
+                return;
+            };
+            let settled = self.settle(&stage, &kept, &settlement, &mut slot).await;
+            let (Settled::Quiet { seen }, Settlement::Suspended { wake_at, .. }) = (settled, settlement) else {
+                return;
+            };
+            let stand = Stand {
+                seen,
+                token: stage.claim.token,
+                wake_at,
+            };
+            let bytes = run.state().forget_used();
+            let Some(turn) = self.parking.keep(run.workflow(), stand, bytes) else {
+                return;
+            };
+            drop((kept, slot));
+            let Ok(turn) = turn.await else {
+                return;
+            };
+            Turn { pass, delivery, slot } = turn;
+            kept = self.keeper.keep(&pass.claim, delivery.clone());
+            stage = Stage::of(&pass);
+            run.resume(pass);
+        }
+    }
+
+    async fn end(&self, stage: &Stage, kept: &Kept, settlement: Option<Settlement>, mut slot: Slot) {
+        if let Some(settlement) = settlement {
+            self.settle(stage, kept, &settlement, &mut slot).await;
+        }
     }
 
     /// What is settled without running the body.
-    fn foregone(&self, pass: &Pass, namespace: &str) -> Option<Settlement> {
+    fn foregone(&self, pass: &Pass) -> Option<Settlement> {
         let recorded = |key: &str| pass.records.iter().find(|record| record.step == key);
         if let Some(record) = recorded(RESULT) {
             // A pass died between recording the result and releasing the claim.
@@ -60,9 +117,6 @@ impl<S: Durable> Attempt<S> {
                 wake_at: None,
                 waits_for: vec![INPUT.to_owned()],
             });
-        }
-        if !self.kinds.contains_key(namespace) {
-            return Some(Settlement::HandedBack);
         }
         if pass.attempts >= self.policy.attempts() {
             // Only passes that were never settled can bring it here: a settled failure parks at the limit by itself.
@@ -79,73 +133,64 @@ impl<S: Durable> Attempt<S> {
         None
     }
 
-    async fn drive(&self, pass: Pass, namespace: &str) -> Outcome<Ending> {
-        let input = pass.records.iter().find(|record| record.step == INPUT);
-        let input = input.map_or_else(|| Value::stored("null"), |record| record.value.clone());
-        let Some(kind) = self.kinds.get(namespace) else {
-            return Outcome::Lost(Error::invalid("no such kind"));
-        };
-        let run = Run::new(pass, self.store.clone());
-        let cut = async {
-            self.cut.begun().await;
-            // Not a lost claim: the workflow is handed back.
-            Error::unavailable("the worker shuts down")
-        };
-        pass::drive(&run, kind.run(&run, &input).as_mut(), cut).await
-    }
-
     /// What is to be written for an outcome; `None` when nothing may be.
-    fn settlement(
-        &self,
-        outcome: Outcome<Ending>,
-        claim: &Claim,
-        time: &StoreTime,
-        attempts: u32,
-    ) -> Option<Settlement> {
+    fn settlement(&self, outcome: Outcome<Ending>, stage: &Stage) -> Option<Settlement> {
+        let workflow = &stage.claim.workflow;
         match outcome {
             Outcome::Completed(Ok(result)) => Some(Settlement::Completed { result }),
-            Outcome::Completed(Err(failure)) | Outcome::Failed(failure) => {
-                Some(self.failed(failure, claim, time, attempts))
-            }
+            Outcome::Completed(Err(failure)) | Outcome::Failed(failure) => Some(self.failed(failure, stage)),
             Outcome::Suspended { wake_at, waits_for } => Some(Settlement::Suspended { wake_at, waits_for }),
             Outcome::Lost(error) if error.is_fenced() => {
-                tracing::info!(workflow = claim.workflow, "the pass has lost its workflow");
+                tracing::info!(workflow, "the pass has lost its workflow");
                 None
             }
             Outcome::Lost(error) => {
-                tracing::info!(workflow = claim.workflow, %error, "the pass was put down");
+                tracing::info!(workflow, %error, "the pass was put down");
                 Some(Settlement::HandedBack)
             }
         }
     }
 
-    fn failed(&self, failure: Failure, claim: &Claim, time: &StoreTime, attempts: u32) -> Settlement {
+    fn failed(&self, failure: Failure, stage: &Stage) -> Settlement {
         let wait = if failure.permanent {
             None
         } else {
-            self.policy.wait(attempts + 1)
+            self.policy.wait(stage.attempts + 1)
         };
-        tracing::warn!(workflow = claim.workflow, error = failure.message, retry = ?wait, "the pass failed");
+        tracing::warn!(workflow = stage.claim.workflow, error = failure.message, retry = ?wait, "the pass failed");
         Settlement::Failed {
             error: failure.message,
-            retry_at: wait.map(|wait| time.now().after(wait)),
+            retry_at: wait.map(|wait| stage.time.now().after(wait)),
         }
     }
 
-    /// Writes the end of a pass, and asks again for as long as the store cannot be reached.
-    async fn settle(&self, claim: &Claim, kept: &Kept, mut settlement: Settlement) {
+    /// Writes the end of a pass, and asks again for as long as the store cannot be reached. Says through the slot when the
+    /// workflow is due again.
+    async fn settle(&self, stage: &Stage, kept: &Kept, settlement: &Settlement, slot: &mut Slot) -> Settled {
+        let claim = &stage.claim;
+        let mut settlement = std::borrow::Cow::Borrowed(settlement);
         let mut failed = 0;
         let mut unsettled = None;
         loop {
             let delivery = kept.delivery().await;
             let error = match self.store.settle(claim, &delivery, &settlement).await {
-                Ok(true) => return,
-                Ok(false) => {
-                    tracing::info!(
-                        workflow = claim.workflow,
-                        "the pass had lost its workflow when it ended"
-                    );
-                    return;
+                Ok(settled) => {
+                    match (settled, &*settlement) {
+                        (Settled::Lost, _) => {
+                            tracing::info!(
+                                workflow = claim.workflow,
+                                "the pass had lost its workflow when it ended"
+                            );
+                        }
+                        (Settled::Woken, _) => slot.due_in(Duration::ZERO),
+                        (
+                            Settled::Quiet { .. },
+                            Settlement::Suspended { wake_at: Some(at), .. }
+                            | Settlement::Failed { retry_at: Some(at), .. },
+                        ) => slot.due_in(stage.time.now().until(*at)),
+                        (Settled::Quiet { .. }, _) => {}
+                    }
+                    return settled;
                 }
                 Err(error) => error,
             };
@@ -154,17 +199,34 @@ impl<S: Durable> Attempt<S> {
             if !error.is_unavailable() {
                 if failed > 1 {
                     // Its lease runs out, and it counts as an attempt.
-                    return;
+                    return Settled::Lost;
                 }
                 // The store refuses this end, so the next one says why.
-                settlement = Settlement::Failed {
+                settlement = std::borrow::Cow::Owned(Settlement::Failed {
                     error: format!("the end of the pass could not be written: {error}"),
                     retry_at: None,
-                };
+                });
             }
             unsettled.get_or_insert_with(|| Unsettled::count(&self.unsettled));
             failed += 1;
             tokio::time::sleep(PATIENCE.wait(failed).unwrap_or_default()).await;
+        }
+    }
+}
+
+/// What is to be known of a pass when it ends.
+struct Stage {
+    claim: Claim,
+    time: StoreTime,
+    attempts: u32,
+}
+
+impl Stage {
+    fn of(pass: &Pass) -> Self {
+        Self {
+            claim: pass.claim.clone(),
+            time: pass.time.clone(),
+            attempts: pass.attempts,
         }
     }
 }

@@ -2,15 +2,18 @@
 
 mod attempt;
 mod keeper;
+mod parking;
 mod shutdown;
+mod slot;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 pub use shutdown::Shutdown;
@@ -20,6 +23,8 @@ use crate::workflow::{Body, Function, Kind, Typed, Workflow};
 use crate::{Error, Result, Retry, Scheduler, check_name};
 use attempt::Attempt;
 use keeper::Keeper;
+use parking::{Parking, Turn};
+use slot::{Freed, Slot};
 
 /// The waits of a worker whose store does not answer.
 const PATIENCE: Retry = Retry::times(u32::MAX)
@@ -61,6 +66,7 @@ pub struct Worker<S: Durable> {
     store: S,
     kinds: HashMap<String, Arc<dyn Kind<S>>>,
     slots: usize,
+    keep: usize,
     grace: Duration,
     policy: Retry,
     refused: Option<Error>,
@@ -71,6 +77,7 @@ impl<S: Durable> fmt::Debug for Worker<S> {
         f.debug_struct("Worker")
             .field("kinds", &self.kinds.keys().collect::<Vec<_>>())
             .field("slots", &self.slots)
+            .field("keep", &self.keep)
             .field("grace", &self.grace)
             .field("policy", &self.policy)
             .finish_non_exhaustive()
@@ -78,13 +85,14 @@ impl<S: Durable> fmt::Debug for Worker<S> {
 }
 
 impl<S: Durable> Worker<S> {
-    /// A worker with 100 slots, 10 s of grace at shutdown, and 10 attempts for a failing pass, with waits from 1 s up to
-    /// 5 minutes.
+    /// A worker with 100 slots that keeps up to 1,000 suspended bodies, with 10 s of grace at shutdown, and 10 attempts for
+    /// a failing pass, with waits from 1 s up to 5 minutes.
     pub fn new(store: S) -> Self {
         Self {
             store,
             kinds: HashMap::new(),
             slots: 100,
+            keep: 1_000,
             grace: Duration::from_secs(10),
             policy: Retry::times(10).cap(Duration::from_mins(5)),
             refused: None,
@@ -122,6 +130,17 @@ impl<S: Durable> Worker<S> {
     #[must_use]
     pub fn slots(mut self, slots: usize) -> Self {
         self.slots = slots;
+        self
+    }
+
+    /// How many bodies of suspended workflows are kept in memory, the latest; zero keeps none.
+    ///
+    /// A body that is kept goes on where it stands when its workflow is woken, and only what came since is loaded. It
+    /// replays all the same when anything else has happened to the workflow, so nothing rests on it. Each costs the
+    /// memory of its body, and up to 64 KiB of records that it has not read yet; one with more is not kept.
+    #[must_use]
+    pub fn keep(mut self, bodies: usize) -> Self {
+        self.keep = bodies;
         self
     }
 
@@ -164,14 +183,20 @@ impl<S: Durable> Worker<S> {
             kinds: self.kinds,
             policy: self.policy,
             keeper,
+            parking: Parking::new(self.keep),
             cut: Shutdown::new(),
             unsettled: AtomicUsize::new(0),
         };
+        let (freed, told) = unbounded_channel();
         let taking = Taking {
             attempt: Arc::new(attempt),
             namespaces,
             slots: self.slots,
+            running: 0,
             passes: JoinSet::new(),
+            freed,
+            told,
+            pace: Duration::ZERO,
             unanswered: 0,
         };
         taking.run(&shutdown, self.grace).await;
@@ -185,7 +210,14 @@ struct Taking<S: Durable> {
     attempt: Arc<Attempt<S>>,
     namespaces: Vec<String>,
     slots: usize,
+    /// How many passes run now.
+    running: usize,
+    /// The tasks of the passes that run, and of the bodies that are kept.
     passes: JoinSet<()>,
+    freed: UnboundedSender<Freed>,
+    told: UnboundedReceiver<Freed>,
+    /// How soon it looks again when it has found nothing. Doubles up to the store's poll.
+    pace: Duration,
     /// How often in a row the store has not answered.
     unanswered: u32,
 }
@@ -193,42 +225,51 @@ struct Taking<S: Durable> {
 impl<S: Durable> Taking<S> {
     async fn run(mut self, shutdown: &Shutdown, grace: Duration) {
         let scheduler = self.attempt.store.scheduler().clone();
+        let mut look_at = Instant::now();
         while !shutdown.has_begun() {
-            // What has ended by now makes room together, so that a busy worker takes many at a time.
             while self.passes.try_join_next().is_some() {}
-            let free = self.slots.saturating_sub(self.passes.len());
-            let pause = tokio::select! {
-                pause = self.take(free) => pause,
-                () = shutdown.begun() => break,
-            };
-            let full = free == 0 || pause.is_none();
+            // What has ended by now makes room together, so that a busy worker takes many at a time.
+            while let Ok(freed) = self.told.try_recv() {
+                look_at = self.ended(&freed, look_at);
+            }
+            let free = self.slots.saturating_sub(self.running);
+            if free > 0 && Instant::now() >= look_at {
+                let pause = tokio::select! {
+                    pause = self.take(free) => pause,
+                    () = shutdown.begun() => break,
+                };
+                look_at = Instant::now() + pause;
+                continue;
+            }
             tokio::select! {
                 () = shutdown.begun() => break,
-                _ = self.passes.join_next(), if full && !self.passes.is_empty() => {}
-                () = tokio::time::sleep(pause.unwrap_or_default()), if !full => {}
-                () = scheduler.hinted(), if !full => {}
+                Some(freed) = self.told.recv() => look_at = self.ended(&freed, look_at),
+                () = tokio::time::sleep_until(look_at.into()), if free > 0 => {}
+                () = scheduler.hinted(), if free > 0 => look_at = Instant::now(),
             }
         }
         self.drain(shutdown, grace).await;
     }
 
-    /// Takes what there is room for and starts it. How long to pause before the next time; `None` when there is
-    /// probably more.
-    async fn take(&mut self, free: usize) -> Option<Duration> {
+    /// A pass has ended. When to look again, now that its workflow may be due.
+    fn ended(&mut self, freed: &Freed, look_at: Instant) -> Instant {
+        self.running -= 1;
+        freed.due.map_or(look_at, |due| due.min(look_at))
+    }
+
+    /// Takes what there is room for and gives it its turn. How long to pause before the next time.
+    async fn take(&mut self, free: usize) -> Duration {
         let poll = self.attempt.store.scheduler().poll();
-        if free == 0 {
-            return None;
-        }
         if self.attempt.unsettled.load(Ordering::SeqCst) > 0 {
             // Passes wait for the store to take their end. To take first would count them as left unsettled.
-            return Some(PATIENCE.wait(1).unwrap_or(poll));
+            return PATIENCE.wait(1).unwrap_or(poll);
         }
         let acquired = match self.acquire(free).await {
             Ok(acquired) => acquired,
             Err(error) => {
                 self.unanswered += 1;
                 tracing::warn!(%error, "nothing could be taken");
-                return PATIENCE.wait(self.unanswered);
+                return PATIENCE.wait(self.unanswered).unwrap_or(poll);
             }
         };
         self.unanswered = 0;
@@ -237,15 +278,22 @@ impl<S: Durable> Taking<S> {
         let Acquired { passes, next_due } = acquired;
         let found = passes.len();
         for (pass, delivery) in passes {
-            let attempt = self.attempt.clone();
-            self.passes.spawn(async move { attempt.run(pass, delivery).await });
+            self.running += 1;
+            let slot = Slot::new(self.freed.clone());
+            let turn = Turn { pass, delivery, slot };
+            if let Some(turn) = self.attempt.parking.go_on(turn) {
+                let attempt = self.attempt.clone();
+                self.passes.spawn(async move { attempt.run(turn).await });
+            }
         }
+        self.pace = if found > 0 { poll / 16 } else { poll.min(self.pace * 2) }.max(poll / 64);
         if found >= free {
-            return None;
+            // There is probably more.
+            return Duration::ZERO;
         }
         // Due at once but not taken: somebody else's, or held by a pass of ours.
         let soon = next_due.map_or(poll, |due| due.max(Duration::from_millis(1)));
-        Some(poll.min(soon))
+        self.pace.min(soon)
     }
 
     async fn acquire(&self, limit: usize) -> Result<Acquired> {
@@ -253,14 +301,16 @@ impl<S: Durable> Taking<S> {
         // Nothing to do for stores that score by visibility.
         scheduler.wake_due().await?;
         scheduler.reclaim().await?;
+        let known = |workflow: &str| self.attempt.parking.seen(workflow);
         let request = Acquire {
-            namespaces: &self.namespaces,
-            limit,
+            known: &known,
+            ..Acquire::new(&self.namespaces, limit)
         };
         self.attempt.store.acquire(&request).await
     }
 
     async fn drain(mut self, shutdown: &Shutdown, grace: Duration) {
+        self.attempt.parking.close();
         let passes = &mut self.passes;
         tokio::select! {
             () = async { while passes.join_next().await.is_some() {} } => return,
