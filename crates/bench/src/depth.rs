@@ -28,6 +28,9 @@ pub(crate) struct Depth {
     workflows: usize,
 }
 
+/// Bodies that the worker keeps: more than wait at once.
+const KEPT: usize = 1_000;
+
 /// Longer than anything here takes that does not hang.
 const PATIENCE: Duration = Duration::from_mins(5);
 
@@ -122,8 +125,10 @@ pub(crate) async fn measure<G: Ground>(round: &mut Round<'_, G>, depth: &Depth) 
     let place = round.place("depth");
     let store = round.ground.open(&place, round.opening()).await?;
     let new = tokio::time::timeout(PATIENCE, new_steps(&store, depth)).await??;
-    // A worker that keeps bodies stands beside this one as soon as there is one.
-    let ways = [("wakeup by replay", "replay", Worker::new(store.clone()))];
+    let ways = [
+        ("wakeup by replay", "replay", Worker::new(store.clone()).keep(0)),
+        ("wakeup of a kept body", "kept", Worker::new(store.clone()).keep(KEPT)),
+    ];
     let mut figures = vec![("new step", new)];
     for (what, prefix, worker) in ways {
         let woken = tokio::time::timeout(PATIENCE, wakeups(&store, worker, prefix, depth)).await??;

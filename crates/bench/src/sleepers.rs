@@ -101,12 +101,7 @@ async fn take(store: &Postgres, prefix: &str, count: usize) -> Result<f64> {
     work::start(store, "steps", (0..count).map(|at| format!("{prefix}-{at:02}")), 5).await?;
     let namespaces = ["steps".to_owned()];
     let began = Instant::now();
-    let acquired = store
-        .acquire(&Acquire {
-            namespaces: &namespaces,
-            limit: count,
-        })
-        .await?;
+    let acquired = store.acquire(&Acquire::new(&namespaces, count)).await?;
     let took = began.elapsed().as_secs_f64() * 1_000.0;
     if acquired.passes.len() != count {
         return Err(format!("{} of {count} due workflows were taken", acquired.passes.len()).into());
