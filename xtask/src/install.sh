@@ -1,4 +1,4 @@
-# Installs the servers that the tests start, on Debian and its kin. Runs as root.
+# Installs the servers that the tests start, and what shifts a clock, on Debian and its kin. Runs as root.
 #
 # Debian starts what it installs. Tests start servers of their own, so a default cluster and a
 # default pooler would only hold ports: both are prevented, and the machine's settings are left as
@@ -31,4 +31,4 @@ trap restore EXIT
 trap 'exit 1' HUP INT TERM
 
 apt-get update
-apt-get install -y --no-install-recommends postgresql pgbouncer
+apt-get install -y --no-install-recommends postgresql pgbouncer faketime

@@ -1,11 +1,11 @@
-//! The server programs of this machine: where they are, and what to do when they are not there.
+//! The programs of this machine that the tests need: where they are, and what to do when they are not there.
 
 use std::env;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::account::is_root;
 use crate::child::Interrupt;
@@ -13,7 +13,7 @@ use crate::child::Interrupt;
 /// What has to be in one directory for a Postgres to be started from it and asked whether it is up.
 const POSTGRES: [&str; 3] = ["initdb", "postgres", "psql"];
 
-/// Installs both servers; stands in a file so that it can be read, and run, by itself.
+/// Installs everything; stands in a file so that it can be read, and run, by itself.
 const INSTALL: &str = include_str!("install.sh");
 
 /// Directories that hold many versions, one each, and where in each the programs are.
@@ -52,6 +52,11 @@ pub(crate) fn postgres(interrupt: &Interrupt) -> Result<PathBuf> {
 /// The `PgBouncer` program, installing it if that is possible.
 pub(crate) fn pgbouncer(interrupt: &Interrupt) -> Result<PathBuf> {
     find_or_install("PgBouncer", interrupt, find_pgbouncer)
+}
+
+/// The `faketime` program, installing it if that is possible.
+pub(crate) fn faketime(interrupt: &Interrupt) -> Result<PathBuf> {
+    find_or_install("faketime", interrupt, find_faketime)
 }
 
 fn find_or_install(what: &str, interrupt: &Interrupt, find: fn() -> Result<Option<PathBuf>>) -> Result<PathBuf> {
@@ -110,12 +115,14 @@ fn sudo_asks_nothing() -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// What a person types to install both servers here.
+/// What a person types to install all of it here.
 fn install_line() -> String {
     let sudo = if is_root() { "" } else { "sudo " };
-    let apt = format!("{sudo}apt-get update && {sudo}apt-get install -y --no-install-recommends postgresql pgbouncer");
-    let dnf = format!("{sudo}dnf install -y postgresql-server postgresql pgbouncer");
-    let brew = "brew install postgresql@17 pgbouncer".to_owned();
+    let apt = format!(
+        "{sudo}apt-get update && {sudo}apt-get install -y --no-install-recommends postgresql pgbouncer faketime"
+    );
+    let dnf = format!("{sudo}dnf install -y postgresql-server postgresql pgbouncer libfaketime");
+    let brew = "brew install postgresql@17 pgbouncer libfaketime".to_owned();
     if on_path("apt-get").is_some() {
         apt
     } else if on_path("dnf").is_some() {
@@ -182,15 +189,8 @@ fn version(text: &str) -> Option<Vec<u32>> {
 }
 
 fn find_pgbouncer() -> Result<Option<PathBuf>> {
-    if let Some(named) = env::var_os("PASSBOOK_PGBOUNCER").map(PathBuf::from) {
-        return if named.is_file() {
-            Ok(Some(named))
-        } else {
-            Err(anyhow!(
-                "`PASSBOOK_PGBOUNCER` names `{}`, which is no file; unset it, or name the `pgbouncer` program",
-                named.display()
-            ))
-        };
+    if let Some(named) = named("PASSBOOK_PGBOUNCER", "pgbouncer")? {
+        return Ok(Some(named));
     }
     Ok(on_path("pgbouncer").or_else(|| {
         SYSTEM
@@ -198,6 +198,25 @@ fn find_pgbouncer() -> Result<Option<PathBuf>> {
             .map(|directory| Path::new(directory).join("pgbouncer"))
             .find(|path| path.is_file())
     }))
+}
+
+fn find_faketime() -> Result<Option<PathBuf>> {
+    let named = named("PASSBOOK_FAKETIME", "faketime")?;
+    Ok(named.or_else(|| on_path("faketime")))
+}
+
+/// The program that a person named by a variable. What was named is meant: nothing else will do.
+fn named(variable: &str, program: &str) -> Result<Option<PathBuf>> {
+    let Some(named) = env::var_os(variable).map(PathBuf::from) else {
+        return Ok(None);
+    };
+    if !named.is_file() {
+        bail!(
+            "`{variable}` names `{}`, which is no file; unset it, or name the `{program}` program",
+            named.display()
+        );
+    }
+    Ok(Some(named))
 }
 
 fn on_path(program: &str) -> Option<PathBuf> {

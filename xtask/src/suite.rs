@@ -10,12 +10,14 @@ use crate::programs;
 
 /// Runs `cargo test` with `arguments`, and fails with its exit code.
 ///
-/// The tests learn of the servers through four variables: `PASSBOOK_TEST_POSTGRES` (a superuser's
+/// The tests learn of the servers through five variables: `PASSBOOK_TEST_POSTGRES` (a superuser's
 /// URL), `PASSBOOK_TEST_PG_BIN` and `PASSBOOK_TEST_PGBOUNCER` (for tests that start servers of
-/// their own), and `PASSBOOK_TEST_USER` (whom those must run as; empty where it is us).
+/// their own), `PASSBOOK_TEST_FAKETIME` (for processes
+/// whose clock is wrong), and `PASSBOOK_TEST_USER` (whom those must run as; empty where it is us).
 pub(crate) fn run(arguments: &[String], interrupt: &Interrupt) -> Result<()> {
     let bin = programs::postgres(interrupt)?;
     let pgbouncer = programs::pgbouncer(interrupt)?;
+    let faketime = programs::faketime(interrupt)?;
     let account = Account::for_servers()?;
     let mut server = Postgres::start(&bin, account.as_ref(), Fsync::Off, interrupt)?;
 
@@ -29,6 +31,7 @@ pub(crate) fn run(arguments: &[String], interrupt: &Interrupt) -> Result<()> {
         .env("PASSBOOK_TEST_POSTGRES", server.url())
         .env("PASSBOOK_TEST_PG_BIN", &bin)
         .env("PASSBOOK_TEST_PGBOUNCER", &pgbouncer)
+        .env("PASSBOOK_TEST_FAKETIME", &faketime)
         .env(
             "PASSBOOK_TEST_USER",
             account.as_ref().map_or("", |account| account.name),

@@ -56,8 +56,10 @@ impl Report {
 
     /// The table for people.
     pub(crate) fn print(&self) {
+        let widest = self.figures.iter().map(|figure| figure.name.chars().count()).max();
+        let width = widest.unwrap_or_default().max(34);
         println!(
-            "{:<34} {:>11} {:>23} {:<10} ratio",
+            "{:<width$} {:>11} {:>23} {:<12} ratio",
             "figure", "median", "spread", "unit"
         );
         for figure in &self.figures {
@@ -69,7 +71,7 @@ impl Report {
             let spread = format!("{} .. {}", short(low), short(high));
             let middle = short(median(&figure.values));
             println!(
-                "{:<34} {middle:>11} {spread:>23} {:<10} {ratio}",
+                "{:<width$} {middle:>11} {spread:>23} {:<12} {ratio}",
                 figure.name, figure.unit
             );
         }
@@ -106,7 +108,7 @@ pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
         .unwrap_or_default()
 }
 
-fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;

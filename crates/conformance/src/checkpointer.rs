@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+pub use crate::moments::a_record_tells_when_its_winning_write_was_made;
+
 use futures_util::future::join_all;
 use passbook::{Checkpointer, Claim, Claimed, Durable, INBOX};
 

@@ -240,3 +240,43 @@ pub async fn a_number_drawn_in_an_open_transaction_is_not_passed_over(fixture: &
     assert!(after.starts_with(&read), "{after:?} goes on from {read:?}");
     assert!(after[1..].is_sorted_by(|one, next| one < next), "{after:?}");
 }
+
+/// Whatever draws first and whatever draws second: who was at the end of a workflow's records finds everything that
+/// commits later behind it.
+pub async fn no_kind_of_writer_passes_a_drawn_number_over(fixture: &impl EnlistFixture) {
+    let store = fixture.store();
+    let value = encode(&1);
+    for first in ["arrive", "deliver"] {
+        for second in ["arrive", "deliver", "append"] {
+            let workflow = format!("{first} {second}");
+            start(store, &workflow).await;
+            let mut open = fixture.begin().await;
+            if first == "arrive" {
+                let drawn = store.arrive_in(&mut open, KIND, &workflow, "first", &value).await;
+                assert!(drawn.expect("an arrive").first);
+            } else {
+                let drawn = store.deliver_in(&mut open, KIND, &workflow, &value).await;
+                drop(drawn.expect("a deliver"));
+            }
+            let (other, to, sent) = (fixture.second().await, workflow.clone(), value.clone());
+            let mut writing = tokio::spawn(async move {
+                match second {
+                    "arrive" => drop(other.arrive(KIND, &to, "second", &sent).await.expect("an arrive")),
+                    "deliver" => drop(other.deliver(KIND, &to, &sent).await.expect("a deliver")),
+                    _ => drop(other.checkpointer().append(&to, &sent).await.expect("an append")),
+                }
+            });
+            // Gives the second the time to overtake, if it can; it may as well wait for the first.
+            let overtook = tokio::time::timeout(Duration::from_millis(80), &mut writing).await;
+            let read = records(store.checkpointer(), &workflow).await;
+            fixture.commit(open).await;
+            if overtook.is_err() {
+                writing.await.expect("what the test set up is there");
+            }
+            let after = records(store.checkpointer(), &workflow).await;
+            assert_eq!(after.len(), 3, "{workflow}");
+            assert!(after.starts_with(&read), "{workflow}: {after:?} goes on from {read:?}");
+            assert!(after.is_sorted_by(|one, next| one.seq < next.seq), "{after:?}");
+        }
+    }
+}

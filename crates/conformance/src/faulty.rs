@@ -33,6 +33,7 @@ struct Plan {
 enum Rule {
     None,
     At { call: u64, side: Side },
+    Every { side: Side },
     Seeded { state: u64, one_in: u64 },
 }
 
@@ -45,6 +46,11 @@ impl Faults {
     /// The call of this number fails, counted from zero, and no other.
     pub fn at(call: u64, side: Side) -> Self {
         Self::new(Rule::At { call, side })
+    }
+
+    /// Every call fails: the store is out of reach, or its answers are.
+    pub fn every(side: Side) -> Self {
+        Self::new(Rule::Every { side })
     }
 
     /// About one call in `one_in` fails, on either side. The same seed fails the same calls.
@@ -86,6 +92,7 @@ impl Faults {
             plan.calls += 1;
             match &mut plan.rule {
                 Rule::None => None,
+                Rule::Every { side } => Some(*side),
                 Rule::At { call, side } => (*call == this).then_some(*side),
                 Rule::Seeded { state, one_in } => {
                     // SplitMix64: tiny, and every seed is a good one.

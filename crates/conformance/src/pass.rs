@@ -378,6 +378,33 @@ pub async fn an_idempotency_key_is_stable<S: Store>(bed: Bed<S>) {
     assert_eq!(seen.len(), 4);
 }
 
+/// A compensation is a step like any other: it runs when what it undoes has failed, once over all passes, however often the
+/// body is put down and replayed.
+pub async fn a_compensation_runs_once_and_only_on_failure<S: Store>(bed: Bed<S>) {
+    for (workflow, fails) in [("fails", true), ("works", false)] {
+        bed.start(workflow).await;
+        let refunded = Cell::new(0);
+        for value in ["first", "second", "third"] {
+            let outcome = bed.pass(async |run| {
+                counted(run, "charged", &Cell::new(0)).await;
+                run.awaiting::<()>("first").await;
+                let sent: Result<(), String> = run
+                    .attempt("sent", async || if fails { Err("lost".to_owned()) } else { Ok(()) })
+                    .await;
+                if sent.is_err() {
+                    counted(run, "refunded", &refunded).await;
+                }
+                run.awaiting::<()>("second").await;
+                run.awaiting::<()>("third").await;
+            });
+            suspended(outcome.await);
+            bed.arrive(workflow, value, &()).await;
+        }
+        assert_eq!(refunded.get(), u32::from(fails));
+        bed.take().await.expect("it is due");
+    }
+}
+
 /// Case 9: what a body holds is dropped at every suspension and again at the end: once for each pass.
 pub async fn a_drop_runs_once_for_each_pass<S: Store>(bed: Bed<S>) {
     struct Counting<'a>(&'a Cell<u32>);

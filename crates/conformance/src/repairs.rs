@@ -264,3 +264,33 @@ pub async fn an_acquire_that_failed_loses_nobody(fixture: &impl Fixture) {
     // A held claim that nobody settles is taken over, by hand as well.
     assert!(claimed(store.checkpointer(), "w").await.token > 0);
 }
+
+/// A pair of two datastores writes the record before the wakeup, and cancels before it discards: what a crash between the
+/// two leaves is never a pass that finds nothing, and asking again repairs it.
+pub async fn a_crash_between_two_commits_leaves_what_asking_again_repairs(fixture: &impl Fixture) {
+    let (store, faults) = (fixture.store(), Faults::none());
+    let split = halves(store, &faults);
+    let half_of = async |transition: &str, workflow: &str| {
+        // The second commit is never made.
+        faults.fail_at(1, Side::Before);
+        let failed = match transition {
+            "start" => split.start(KIND, workflow, &encode(&1)).await.map(drop),
+            "arrive" => split.arrive(KIND, workflow, "x", &encode(&1)).await.map(drop),
+            "deliver" => split.deliver(KIND, workflow, &encode(&1)).await.map(drop),
+            _ => split.delete(KIND, workflow).await.map(drop),
+        };
+        assert!(failed.expect_err("the second half").is_unavailable());
+        faults.heal();
+        queue_is_empty(store).await;
+        keys(store.checkpointer(), workflow).await
+    };
+    assert_eq!(half_of("start", "s").await, [INPUT]);
+    assert_eq!(half_of("arrive", "a").await, ["x"]);
+    let filed = half_of("deliver", "d").await;
+    assert!(filed.len() == 1 && filed[0].starts_with(INBOX), "{filed:?}");
+    start(store, "gone").await;
+    assert_eq!(half_of("delete", "gone").await, [INPUT], "the records are still there");
+    assert_eq!(split.delete(KIND, "gone").await.expect("a delete"), 1);
+    split.start(KIND, "s", &encode(&1)).await.expect("a start");
+    assert_eq!(pass(store).await.0.claim.workflow, "s");
+}

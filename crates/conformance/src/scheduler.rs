@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+pub use crate::moments::waking_and_reclaiming_lose_nothing;
 pub use crate::naming::{names_are_queued_as_they_are, names_that_no_queue_keeps_are_refused};
 
 use futures_util::future::join_all;

@@ -14,6 +14,7 @@ macro_rules! conformance_suite {
             a_workflow_that_never_ran_has_no_records
             records_come_in_the_order_of_their_first_writes
             a_losing_write_moves_nothing
+            a_record_tells_when_its_winning_write_was_made
             a_write_says_who_won
             of_concurrent_writers_exactly_one_is_first
             what_one_handle_recorded_another_reads
@@ -98,6 +99,7 @@ macro_rules! conformance_suite {
             the_next_due_is_the_earliest_of_the_kinds_asked_for
             now_is_the_time_of_the_clock
             a_fleet_may_prepare_at_once
+            waking_and_reclaiming_lose_nothing
             names_are_queued_as_they_are
             names_that_no_queue_keeps_are_refused
         );
@@ -200,11 +202,14 @@ macro_rules! conformance_suite {
             a_refusal_leaves_the_transaction_usable
             an_arrival_at_what_is_over_wakes_nobody
             a_number_drawn_in_an_open_transaction_is_not_passed_over
+            no_kind_of_writer_passes_a_drawn_number_over
         );
     };
     (@group stall $fixture:ty) => {
         $crate::conformance_suite!(@tests stall $fixture:
             an_open_transaction_stalls_nobody_else
+            a_batch_waits_for_no_workflow_that_is_held
+            writes_to_workflows_that_are_held_hold_nobody_up
             a_pass_that_ends_beside_an_open_arrival_is_woken
             an_effect_that_starts_a_workflow_is_all_there_or_not_at_all
         );
@@ -218,6 +223,7 @@ macro_rules! conformance_suite {
             a_cancel_and_a_reopen_asked_again_are_complete
             a_settle_asked_again_is_complete
             an_acquire_that_failed_loses_nobody
+            a_crash_between_two_commits_leaves_what_asking_again_repairs
         );
     };
     (@tests $module:ident $fixture:ty: $($sentence:ident)+) => {

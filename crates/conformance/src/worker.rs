@@ -223,6 +223,11 @@ pub async fn a_cancelled_pass_is_put_down<S: Store>(bed: Bed<S>) {
             .is_held()
     );
     assert_eq!(bed.status("w").await.state, State::Cancelled);
+    // Nothing of it is a step's: resumed, the step runs as if it never had.
+    assert!(bed.steps("w").await.is_empty());
+    assert!(client.resume("w").await.expect("resumed"));
+    let again = bed.pass(async |run| run.step("a", async || Ok::<_, String>(2)).await);
+    assert!(matches!(again.await, passbook::Outcome::Completed(Ok(2))));
 }
 
 /// A deleted workflow is gone with its records, and its id begins anew.
@@ -366,6 +371,63 @@ pub async fn many_waiters_are_all_told<S: Store>(bed: Bed<S>) {
         assert_eq!(results.len(), 200);
     })
     .await;
+}
+
+/// A value that no store may hold parks its workflow at once, be it of a step or the result, and its effect ran once.
+pub async fn a_value_that_cannot_be_kept_is_parked_and_not_stuck<S: Store>(bed: Bed<S>) {
+    struct Unkept(Arc<AtomicU32>);
+    impl<S: Durable> Workflow<S> for Unkept {
+        const NAME: &'static str = KIND;
+        type Input = bool;
+        type Output = f64;
+        type Error = String;
+
+        async fn run(&self, run: &Run<S>, in_step: bool) -> Result<f64, String> {
+            let value = run.step("weighed", async || {
+                self.0.fetch_add(1, Ordering::SeqCst);
+                Ok::<_, String>(if in_step { f64::NAN } else { 0.5 })
+            });
+            value.await.map(|weight| weight / 0.0)
+        }
+    }
+    let ran = Arc::new(AtomicU32::new(0));
+    beside(quick(&bed).register(Unkept(ran.clone())), async {
+        bed.start_with("step", &true).await;
+        let status = bed.reaches("step", State::Failed).await;
+        let error = status.error.expect("an error");
+        assert!(
+            ["`step`", "`weighed`", "`$`"].iter().all(|part| error.contains(part)),
+            "{error}"
+        );
+        assert_eq!((status.attempts, ran.load(Ordering::SeqCst)), (1, 1));
+
+        bed.start_with("result", &false).await;
+        let status = bed.reaches("result", State::Failed).await;
+        assert!(status.error.expect("an error").contains("`$`"));
+        assert_eq!((status.attempts, ran.load(Ordering::SeqCst)), (1, 2));
+    })
+    .await;
+    assert_eq!(bed.steps("result").await, ["weighed"]);
+}
+
+/// A value that no store may hold is refused to whoever sends it, and nothing is written.
+pub async fn a_value_that_cannot_be_kept_is_refused_to_its_sender<S: Store>(bed: Bed<S>) {
+    let client = Client::new(bed.store.clone());
+    let kind = client.kind(KIND);
+    let refused = [
+        kind.start("w", &f64::NAN).await.map(drop).expect_err("a start"),
+        kind.arrive("w", "go", "a\0b").await.map(drop).expect_err("an arrive"),
+        kind.deliver("w", &f64::INFINITY)
+            .await
+            .map(drop)
+            .expect_err("a deliver"),
+    ];
+    for refused in refused {
+        assert!(refused.is_refused(), "{refused}");
+        let told = refused.to_string();
+        assert!(told.contains("`w`") && told.contains("`$`"), "{told}");
+    }
+    assert!(client.status("w").await.expect("asked").is_none());
 }
 
 /// A pass that outlives its lease is renewed, and is not run twice. Wants a store with a short lease on its own clock.

@@ -4,6 +4,45 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
+/// Every function of the tests and sentences of the repository.
+fn functions(folder: &Path, into: &mut HashSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            functions(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            let names = text.split("fn ").skip(1);
+            into.extend(
+                names
+                    .filter_map(|rest| rest.split(['(', '<']).next())
+                    .map(str::to_owned),
+            );
+        }
+    }
+}
+
+#[test]
+fn every_test_that_the_protocol_names_exists() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut known = HashSet::new();
+    for each in fs::read_dir(crates).unwrap() {
+        for folder in ["src", "tests"] {
+            let folder = each.as_ref().unwrap().path().join(folder);
+            if folder.is_dir() {
+                functions(&folder, &mut known);
+            }
+        }
+    }
+    let page = fs::read_to_string(crates.with_file_name("docs").join("protocol.md")).unwrap();
+    // A sentence has several words; columns, statements and verbs have fewer.
+    let named = page.split('`').skip(1).step_by(2);
+    let named: Vec<&str> = named.filter(|name| name.matches('_').count() > 2).collect();
+    assert!(named.len() > 50, "{named:?}");
+    let missing: Vec<&&str> = named.iter().filter(|name| !known.contains(**name)).collect();
+    assert!(missing.is_empty(), "no test is called so: {missing:?}");
+}
+
 #[test]
 fn every_sentence_is_in_a_suite() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

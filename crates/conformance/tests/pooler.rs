@@ -1,4 +1,4 @@
-//! The sentences about passes, through a PgBouncer in transaction mode (case 12).
+//! All sentences, through a PgBouncer in transaction mode.
 //!
 //! Every statement may meet another session of the server, and PgBouncer before 1.21 knows nothing of prepared
 //! statements: whatever the store kept in a session would be missing or in the way here.
@@ -19,6 +19,9 @@ use sqlx::{Connection as _, PgConnection};
 
 /// Fewer than the connections of the stores that share it.
 const SESSIONS: u32 = 4;
+/// Where tests hold transactions open and wait beside them: enough for many such tests at once. The pooler goes round them,
+/// so that what follows still meets another session.
+const MANY_SESSIONS: u32 = 64;
 
 /// Ends the pooler and removes its folder when the test program is gone, however it went: its standard input, a pipe
 /// that only we hold, ends then.
@@ -32,6 +35,8 @@ rm -r "$2"
 
 struct Pooler {
     url: String,
+    /// The same database, with many sessions.
+    wide: String,
     _keeper: Child,
 }
 
@@ -66,7 +71,7 @@ impl Pooler {
             .and_then(|listener| listener.local_addr())
             .expect("a port is free")
             .port();
-        let url = settle_in(&folder, port);
+        let (url, wide) = settle_in(&folder, port);
 
         let mut command = Command::new("sh");
         command
@@ -83,12 +88,16 @@ impl Pooler {
             command.uid(uid).gid(gid);
         }
         let keeper = command.spawn().expect("`sh` runs");
-        answers(&url).then_some(Self { url, _keeper: keeper })
+        answers(&url).then_some(Self {
+            url,
+            wide,
+            _keeper: keeper,
+        })
     }
 }
 
-/// Writes what the pooler reads, and returns the URL of our database through it.
-fn settle_in(folder: &Path, port: u16) -> String {
+/// Writes what the pooler reads, and returns the URLs of our database through it, with few sessions and with many.
+fn settle_in(folder: &Path, port: u16) -> (String, String) {
     let direct = url();
     let (user, password, host, database) = direct
         .strip_prefix("postgres://")
@@ -103,6 +112,7 @@ fn settle_in(folder: &Path, port: u16) -> String {
     let ini = format!(
         "[databases]
 {database} = host={host} port={server_port}
+wide = host={host} port={server_port} dbname={database} pool_size={MANY_SESSIONS}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = {port}
@@ -112,6 +122,7 @@ auth_type = trust
 auth_file = {folder}/users.txt
 pool_mode = transaction
 default_pool_size = {SESSIONS}
+server_round_robin = 1
 max_client_conn = 1000
 ignore_startup_parameters = extra_float_digits
 ",
@@ -123,7 +134,8 @@ ignore_startup_parameters = extra_float_digits
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .expect("the folder can be written");
     }
-    format!("postgres://{user}:{password}@127.0.0.1:{port}/{database}")
+    let through = |name: &str| format!("postgres://{user}:{password}@127.0.0.1:{port}/{name}");
+    (through(database), through("wide"))
 }
 
 /// The user and group that the pooler runs as, where it is not us.
@@ -183,3 +195,67 @@ async fn pooled() -> (Bed<Postgres>, Schema) {
 }
 
 conformance::pass_sentences!(super::pooled);
+
+mod stores {
+    use conformance::conformance_suite;
+    use conformance::fixture::{EnlistFixture, Fixture};
+    use conformance::stores::Database;
+    use passbook::Clock;
+    use passbook_postgres::Postgres;
+    use sqlx::PgConnection;
+
+    /// [`Database`] behind the pooler.
+    struct Pooled(Database);
+
+    impl Fixture for Pooled {
+        type Store = Postgres;
+
+        async fn open_under(clock: Clock) -> Self {
+            Self(Database::behind(&super::pooler().wide, clock).await)
+        }
+
+        fn store(&self) -> &Postgres {
+            self.0.store()
+        }
+
+        async fn second(&self) -> Postgres {
+            self.0.second().await
+        }
+
+        fn clock(&self) -> &Clock {
+            self.0.clock()
+        }
+
+        async fn count(&self, tx: &mut PgConnection) {
+            self.0.count(tx).await;
+        }
+
+        async fn counted(&self) -> u64 {
+            self.0.counted().await
+        }
+
+        async fn write_row(&self, tx: &mut PgConnection, workflow: &str, step: &str) {
+            self.0.write_row(tx, workflow, step).await;
+        }
+
+        async fn close(self) {
+            self.0.close().await;
+        }
+    }
+
+    impl EnlistFixture for Pooled {
+        type Open = <Database as EnlistFixture>::Open;
+
+        async fn begin(&self) -> Self::Open {
+            self.0.begin().await
+        }
+
+        async fn commit(&self, open: Self::Open) {
+            self.0.commit(open).await;
+        }
+    }
+
+    conformance_suite!(
+        Pooled: checkpointer, claims, transact, beside, scheduler, durable, settles, fused, inspect, enlist, stall, repairs
+    );
+}

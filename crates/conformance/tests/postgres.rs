@@ -10,5 +10,5 @@ conformance_suite!(
 /// The groups whose writes go together otherwise.
 mod each_write_by_itself {
     use super::*;
-    conformance_suite!(Database<false>: checkpointer, durable, settles, fused);
+    conformance_suite!(Database<false>: checkpointer, durable, settles, fused, known);
 }

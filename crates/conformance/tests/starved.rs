@@ -1,4 +1,4 @@
-//! Long transactions hold every connection of the pool, and hundreds wait for results beside them (case 13).
+//! Long transactions hold every connection of the pool, and thousands wait for results beside them (case 13).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +13,7 @@ use sqlx::AssertSqlSafe;
 const LEASE: Duration = Duration::from_millis(1500);
 /// As many bodies as connections: nothing is left for anybody else while they run.
 const BODIES: u32 = 4;
-const WAITERS: u32 = 300;
+const WAITERS: u32 = 2_000;
 
 /// Posts one line in a transaction that lasts two leases.
 struct Long {

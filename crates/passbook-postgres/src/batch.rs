@@ -2,11 +2,12 @@
 //!
 //! It is still an ordinary transaction, and a caller returns when its commit did. A batch that fails is asked again one by
 //! one, so that a bad request fails alone; a request whose workflow somebody else has locked is left out of its batch and
-//! asked alone, so that only that workflow waits.
+//! asked alone, and nobody waits for long behind one that is alone, so that only that workflow waits.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use passbook::{Batches, Error, Result};
 use tokio::sync::oneshot;
@@ -17,6 +18,9 @@ use crate::connection::Link;
 const MOST: usize = 128;
 /// The most statements of one kind in flight: while one waits for its commit, the next is made ready.
 const FLIGHTS: usize = 2;
+/// How long others wait behind a request that is made alone. It may wait for a lock as long as its holder likes, and many such
+/// would leave nobody to make the writes of the others. Far longer than a commit takes.
+const ALONE: Duration = Duration::from_millis(50);
 
 /// A kind of write that can be made for many at once.
 pub(crate) trait Request: Send + Sync + Sized + 'static {
@@ -142,8 +146,7 @@ impl<R: Request> Flight<R> {
                 }
                 // Each may wait for a lock as long as its holder likes; nobody waits with it.
                 for asked in left_out {
-                    let link = link.clone();
-                    tokio::spawn(async move { Self::alone(&link, vec![asked]).await });
+                    tokio::spawn(Self::one(link.clone(), asked));
                 }
             }
             Err(error) => {
@@ -153,11 +156,16 @@ impl<R: Request> Flight<R> {
         }
     }
 
-    async fn alone(link: &Link, batch: Vec<Asked<R>>) {
+    async fn alone(link: &Arc<Link>, batch: Vec<Asked<R>>) {
         for asked in batch {
-            let reply = asked.request.one(link).await;
-            // Nobody listens when the future that asked was dropped.
-            drop(asked.tell.send(reply));
+            // Goes on by itself when it takes longer.
+            let _ = tokio::time::timeout(ALONE, tokio::spawn(Self::one(link.clone(), asked))).await;
         }
+    }
+
+    async fn one(link: Arc<Link>, asked: Asked<R>) {
+        let reply = asked.request.one(&link).await;
+        // Nobody listens when the future that asked was dropped.
+        drop(asked.tell.send(reply));
     }
 }

@@ -15,8 +15,9 @@ use crate::PostgresOptions;
 use crate::batch::Batcher;
 use crate::error::{Doing, is_collision};
 use crate::hints::Telling;
-use crate::requests::{Arrival, Message, Recording, Settling, Start};
+use crate::requests::{Arrival, Message, Recording, Start};
 use crate::rows::moment;
+use crate::settling::Settling;
 use crate::statements::{Statements, safe};
 
 /// A statement that parameters are bound to.
@@ -123,7 +124,11 @@ impl Link {
 
     /// Behind a pooler, parsing and binding reach the same server only within a transaction.
     async fn ask_wrapped(&self, statement: Asking) -> sqlx::Result<Vec<PgRow>> {
-        let mut transaction = self.pool.begin().await?;
+        Self::wrapped(&mut *self.pool.acquire().await?, statement).await
+    }
+
+    async fn wrapped(connection: &mut PgConnection, statement: Asking) -> sqlx::Result<Vec<PgRow>> {
+        let mut transaction = connection.begin().await?;
         let rows = statement.fetch_all(&mut *transaction).await?;
         transaction.commit().await?;
         Ok(rows)
@@ -156,7 +161,7 @@ impl Link {
 }
 
 impl Own {
-    /// Sends one statement as a transaction of its own.
+    /// Sends one statement as a transaction of its own, and again when it collided with another.
     pub(crate) async fn ask(
         &self,
         link: &Link,
@@ -172,14 +177,18 @@ impl Own {
                 .await
                 .doing(&what)?,
         };
-        let statement = bind(sqlx::query(safe(sql)).persistent(link.persistent()));
-        let rows = if link.pooler {
-            let mut transaction = connection.begin().await.doing(&what)?;
-            let rows = statement.fetch_all(&mut *transaction).await.doing(&what)?;
-            transaction.commit().await.doing(&what)?;
-            rows
-        } else {
-            statement.fetch_all(&mut connection).await.doing(&what)?
+        let mut collided = 0;
+        let rows = loop {
+            let statement = bind(sqlx::query(safe(sql)).persistent(link.persistent()));
+            let rows = if link.pooler {
+                Link::wrapped(&mut connection, statement).await
+            } else {
+                statement.fetch_all(&mut connection).await
+            };
+            match rows {
+                Err(error) if is_collision(&error) && collided < COLLISIONS => collided += 1,
+                rows => break rows.doing(&what)?,
+            }
         };
         *own = Some(connection);
         Ok(rows)

@@ -108,6 +108,11 @@ async fn every_transition_is_one_statement_and_one_commit() {
     );
     one_commit(&wire, "settle");
 
+    let claim = claimed(&store, "by hand").await;
+    one_commit(&wire, "claim");
+    assert!(half.release(&claim, &Settlement::HandedBack).await.unwrap());
+    one_commit(&wire, "release");
+
     store.start(KIND, "v", &value("input")).await.unwrap();
     wire.executed();
     assert!(store.cancel(KIND, "v").await.unwrap());

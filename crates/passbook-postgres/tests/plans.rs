@@ -116,6 +116,39 @@ async fn explain(connection: &mut PgConnection, name: &str, values: &str) -> Str
 }
 
 // The only test of its program: a schema that another test makes or drops has every session plan anew.
+/// A statement without its comments.
+fn statement(name: &str) -> String {
+    let path = format!("{}/sql/{name}.sql", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("--"))
+        .collect();
+    lines.join("\n")
+}
+
+/// Where the tables are spread over servers by workflow, such statements run as one command on the server of the workflow: an
+/// upsert whose update asks no clock, and a record without a `WITH`.
+#[test]
+fn the_claim_and_the_record_keep_the_shapes_that_travel() {
+    let claim = statement("claim");
+    let (insert, update) = claim.split_once("DO UPDATE").unwrap();
+    assert!(insert.contains("VALUES") && !insert.contains("WITH"), "{insert}");
+    assert!(update.contains("excluded.held_until - held.held_until >= "), "{update}");
+    for asks in ["now()", "clock_timestamp()", "coalesce(", "nextval("] {
+        assert!(!update.contains(asks), "{update}");
+    }
+    let record = statement("record");
+    assert!(
+        !record.contains("WITH") && record.contains("FOR NO KEY UPDATE"),
+        "{record}"
+    );
+    assert!(record.contains("WHERE c.workflow = $1 AND c.token <= $4"), "{record}");
+    for whole in ["claim", "record", "supply"] {
+        assert!(!statement(whole).contains("JOIN"), "{whole} is about one workflow");
+    }
+}
+
 #[tokio::test]
 async fn what_was_prepared_on_new_tables_searches_full_ones_by_index() {
     let home = Home::new();

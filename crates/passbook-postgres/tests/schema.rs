@@ -120,6 +120,44 @@ async fn the_published_schema_is_made_of_the_base_tables() {
     base.drop().await;
 }
 
+/// What a program of the field relies on: columns with their types, keys and indexes, and that it need name no other column.
+#[tokio::test]
+async fn the_base_tables_stay_as_they_are_and_every_other_column_has_a_default() {
+    let (ours, base) = (Home::new(), Home::new());
+    ours.prepared().await;
+    run(&mut base.foreign().await, BASE).await;
+    let known = columns(&base).await;
+    let mut mine = columns(&ours).await;
+    for column in &known {
+        assert!(mine.contains(column), "{column} is not in {mine:#?}");
+    }
+    mine.retain(|column| !known.contains(column) && column.starts_with("workflow_") && !column.contains("status"));
+    assert!(!mine.is_empty());
+    for column in mine {
+        let words: Vec<&str> = column.split_whitespace().collect();
+        let default = words.last().is_some_and(|last| *last != "NO");
+        assert!(words.contains(&"YES") || default, "{column} has to be given");
+    }
+
+    let mut both = Vec::new();
+    for home in [&ours, &base] {
+        let mut connection = home.foreign().await;
+        let indexes: Vec<String> = sqlx::query_scalar(
+            "SELECT replace(indexdef, current_schema() || '.', '') FROM pg_indexes
+             WHERE schemaname = current_schema() AND tablename LIKE 'workflow%' ORDER BY indexname",
+        )
+        .fetch_all(&mut connection)
+        .await
+        .unwrap();
+        both.push(indexes);
+    }
+    for index in &both[1] {
+        assert!(both[0].contains(index), "{index} is not in {both:#?}");
+    }
+    ours.drop().await;
+    base.drop().await;
+}
+
 #[tokio::test]
 async fn migrating_twice_does_nothing() {
     let home = Home::new();

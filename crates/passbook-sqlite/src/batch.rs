@@ -9,10 +9,11 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use passbook::{Error, Result};
+use passbook::{Batches, Error, Result};
 use tokio::sync::oneshot;
 
-use crate::requests::{Recording, Sending, Settling};
+use crate::requests::{Recording, Sending};
+use crate::settling::Settling;
 use crate::{SqliteFile, Transaction};
 
 /// The most writes of one kind in a transaction. Larger ones gain nothing more, and make the next wait.
@@ -51,6 +52,7 @@ pub(crate) struct Waiting {
     pub(crate) settlings: Queue<Settling>,
     /// Whether somebody sees to them.
     flying: bool,
+    counted: Batches,
 }
 
 pub(crate) type Queue<R> = VecDeque<Asked<R>>;
@@ -73,6 +75,17 @@ impl fmt::Debug for Batch {
 }
 
 impl Batch {
+    /// How the writes have gone together, all kinds in one.
+    pub(crate) fn counted(&self) -> Batches {
+        let waiting = self.lock();
+        let depth = waiting.sendings.len() + waiting.recordings.len() + waiting.settlings.len();
+        Batches {
+            waiting: u64::try_from(depth).unwrap_or(u64::MAX),
+            in_flight: u64::from(waiting.flying),
+            ..waiting.counted
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -83,6 +96,7 @@ impl SqliteFile {
     /// writes nothing; dropped later, all or nothing.
     pub(crate) async fn write<R: Request>(&self, request: R) -> Result<R::Reply> {
         if !self.batching() {
+            self.batch().lock().counted.sent(1);
             return alone(self, &request).await;
         }
         let (tell, told) = oneshot::channel();
@@ -128,7 +142,12 @@ impl Drop for Flight {
     fn drop(&mut self) {
         if !self.landed {
             // The runtime ends with this task in it. Those who wait are told so.
-            *self.file.batch().lock() = Waiting::default();
+            let mut waiting = self.file.batch().lock();
+            let counted = waiting.counted;
+            *waiting = Waiting {
+                counted,
+                ..Waiting::default()
+            };
         }
     }
 }
@@ -140,7 +159,12 @@ impl Flight {
             match self.file.begin().await {
                 // Drawn only now, so that what came while the lock was waited for goes along.
                 Ok(transaction) => {
-                    let sheets = self.file.batch().lock().draw(None);
+                    let sheets = {
+                        let mut waiting = self.file.batch().lock();
+                        let sheets = waiting.draw(None);
+                        waiting.counted.sent(sheets.len());
+                        sheets
+                    };
                     sheets.write(transaction).await;
                 }
                 // Who came later may wait longer.
@@ -177,6 +201,10 @@ struct Sheets {
 }
 
 impl Sheets {
+    fn len(&self) -> usize {
+        self.sendings.asked.len() + self.recordings.asked.len() + self.settlings.asked.len()
+    }
+
     async fn write(mut self, mut transaction: Transaction) {
         let file = transaction.file().clone();
         match self.make(&mut transaction).await {
@@ -187,7 +215,7 @@ impl Sheets {
             },
             Err(error) => {
                 drop(transaction);
-                let asked = self.sendings.asked.len() + self.recordings.asked.len() + self.settlings.asked.len();
+                let asked = self.len();
                 tracing::debug!(%error, asked, "a batch failed and is asked again one by one");
                 self.sendings.alone(&file).await;
                 self.recordings.alone(&file).await;

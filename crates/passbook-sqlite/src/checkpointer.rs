@@ -11,8 +11,9 @@ use sqlx::{Row as _, SqliteConnection};
 
 use crate::batch::Request as _;
 use crate::error::Doing;
-use crate::requests::{Recording, Sending, Settling, fenced};
+use crate::requests::{Recording, Sending, fenced};
 use crate::rows::{self, array, attempts};
+use crate::settling::Settling;
 use crate::{SqliteFile, Transaction};
 
 const LOAD: &str = include_str!("../sql/load.sql");
@@ -65,7 +66,7 @@ impl Checkpointer for SqliteCheckpointer {
 
     async fn load(&self, workflow: &str) -> Result<Vec<Record>> {
         let mut reader = self.file.read().await?;
-        let mut checkpoints = load(&mut reader, &[workflow]).await?;
+        let mut checkpoints = load(&mut reader, &[(workflow, None)]).await?;
         Ok(checkpoints.remove(workflow).unwrap_or_default())
     }
 
@@ -89,7 +90,11 @@ impl Checkpointer for SqliteCheckpointer {
     }
 
     async fn release(&self, claim: &Claim, outcome: &Settlement) -> Result<bool> {
-        self.file.write(Settling::new(claim, None, outcome)).await
+        let settled = self.file.write(Settling::new(claim, None, outcome)).await?;
+        if settled.is_held() && outcome.is_over() {
+            self.file.hints().tell_ended(&claim.workflow);
+        }
+        Ok(settled.is_held())
     }
 
     async fn renew(&self, lives: &[Life]) -> Result<Vec<bool>> {
@@ -161,6 +166,9 @@ impl Checkpointer for SqliteCheckpointer {
         let mut transaction = self.file.begin().await?;
         let cancelled = cancel(&mut transaction, workflow, self.file.now()).await?;
         transaction.commit().await?;
+        if cancelled {
+            self.file.hints().tell_ended(workflow);
+        }
         Ok(cancelled)
     }
 
@@ -179,13 +187,14 @@ impl Checkpointer for SqliteCheckpointer {
     }
 }
 
-/// The checkpoints of workflows, where there is anything in them.
+/// The checkpoints of workflows, where there is anything in them. Of one that is known up to some place, what was sent to it
+/// since.
 pub(crate) async fn load(
     connection: &mut SqliteConnection,
-    workflows: &[&str],
+    workflows: &[(&str, Option<i64>)],
 ) -> Result<HashMap<String, Vec<Record>>> {
     let doing = || match workflows {
-        [one] => format!("load workflow `{one}`"),
+        [(one, _)] => format!("load workflow `{one}`"),
         many => format!("load {} workflows", many.len()),
     };
     let mut checkpoints: HashMap<String, Vec<Record>> = HashMap::new();
@@ -200,7 +209,7 @@ pub(crate) async fn load(
     for row in &rows {
         let place: i64 = row.try_get("place").doing(doing)?;
         let workflow = usize::try_from(place).ok().and_then(|place| workflows.get(place));
-        if let Some(workflow) = workflow {
+        if let Some((workflow, _)) = workflow {
             let records = checkpoints.entry((*workflow).to_owned()).or_default();
             records.push(rows::record(row).doing(doing)?);
         }

@@ -2,15 +2,15 @@
 
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
-use passbook::{Clock, Error, Result, Timestamp};
+use passbook::{Clock, Endings, Error, Hints, Result, Timestamp};
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Sqlite as Driver, SqliteConnection, SqlitePool};
-use tokio::sync::Notify;
+use tokio::task::AbortHandle;
 
 use crate::SqliteOptions;
 use crate::batch::Batch;
@@ -37,8 +37,32 @@ struct Inner {
     batch: Batch,
     /// Whether something was made ready that is not committed yet.
     waking: AtomicBool,
-    ready: Notify,
+    hints: Hints,
     watch: Watch,
+    watching: Mutex<Option<AbortHandle>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let watching = self.watching.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(watching) = watching.take() {
+            watching.abort();
+        }
+    }
+}
+
+/// Looks at the log for as long as the file is in use. It cannot tell our own commits from others', so it also tells of those,
+/// once in a tick at most.
+async fn watch(inner: Weak<Inner>) {
+    loop {
+        tokio::time::sleep(TICK).await;
+        let Some(inner) = inner.upgrade() else {
+            return;
+        };
+        if inner.watch.has_changed() {
+            inner.hints.tell_unsure();
+        }
+    }
 }
 
 impl SqliteFile {
@@ -91,7 +115,8 @@ impl SqliteFile {
             options,
             batch: Batch::default(),
             waking: AtomicBool::new(false),
-            ready: Notify::new(),
+            hints: Hints::new(),
+            watching: Mutex::default(),
         })))
     }
 
@@ -172,27 +197,27 @@ impl SqliteFile {
         self.0.waking.store(true, Ordering::SeqCst);
     }
 
-    /// Tells the idle workers of this process that something may be ready.
-    fn hint(&self) {
-        self.0.ready.notify_waiters();
-        // And the one that has looked already but does not wait yet.
-        self.0.ready.notify_one();
+    pub(crate) fn hints(&self) -> &Hints {
+        &self.0.hints
     }
 
-    pub(crate) async fn hinted(&self) {
-        let watch = async {
-            loop {
-                // First, so that a worker which is told of its own commits looks no oftener than this.
-                tokio::time::sleep(TICK).await;
-                if self.0.watch.has_changed() {
-                    // All who wait: to the others it looks unchanged from now on.
-                    self.hint();
-                }
-            }
-        };
-        tokio::select! {
-            () = self.0.ready.notified() => {}
-            () = watch => {}
+    /// Completes when something may be ready, whoever made it so.
+    pub(crate) async fn ready(&self) {
+        self.watch();
+        self.0.hints.ready().await;
+    }
+
+    /// What ends from now on, whoever ended it.
+    pub(crate) fn endings(&self) -> Endings {
+        self.watch();
+        self.0.hints.endings()
+    }
+
+    /// Makes sure that somebody sees what other processes write.
+    fn watch(&self) {
+        let mut watching = self.0.watching.lock().unwrap_or_else(PoisonError::into_inner);
+        if watching.as_ref().is_none_or(AbortHandle::is_finished) {
+            *watching = Some(tokio::spawn(watch(Arc::downgrade(&self.0))).abort_handle());
         }
     }
 
@@ -232,7 +257,7 @@ impl Transaction {
             .await
             .doing(|| format!("commit a write to `{}`", file.0.path.display()))?;
         if file.0.waking.swap(false, Ordering::SeqCst) {
-            file.hint();
+            file.0.hints.tell_ready();
         }
         Ok(())
     }

@@ -4,14 +4,15 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use passbook::{
-    Acquire, Acquired, Claim, Delivery, Durable, Error, Granted, Life, Pass, Recorded, Renewed, Result, Settled,
-    Settlement, StoreTime, Value,
+    Acquire, Acquired, Batches, Claim, Delivery, Durable, Error, Granted, Life, Pass, Recorded, Renewed, Result,
+    Settled, Settlement, StoreTime, Value,
 };
 use sqlx::SqliteConnection;
 
 use crate::error::Doing;
-use crate::requests::{Sending, Settling};
+use crate::requests::Sending;
 use crate::rows::array;
+use crate::settling::Settling;
 use crate::{SqliteCheckpointer, SqliteFile, SqliteOptions, SqliteScheduler};
 use crate::{checkpointer, requests, scheduler};
 
@@ -79,6 +80,11 @@ impl SqliteDurable {
     pub fn file(&self) -> &SqliteFile {
         &self.checkpointer.file
     }
+
+    /// How the writes of this handle have gone together; see [`SqliteOptions::batching`].
+    pub fn batches(&self) -> Batches {
+        self.file().batch().counted()
+    }
 }
 
 impl Durable for SqliteDurable {
@@ -116,6 +122,9 @@ impl Durable for SqliteDurable {
         scheduler::dequeue(&mut transaction, namespace, workflow).await?;
         let cancelled = checkpointer::cancel(&mut transaction, workflow, self.file().now()).await?;
         transaction.commit().await?;
+        if cancelled {
+            self.file().hints().tell_ended(workflow);
+        }
         Ok(cancelled)
     }
 
@@ -172,7 +181,10 @@ impl Durable for SqliteDurable {
         scheduler::done(&mut transaction, self.file(), &answered, now).await?;
         // A workflow that is not granted is held: its pass will find that the receipt has changed, and leave it ready.
         let mut granted = checkpointer::claim(&mut transaction, &wanted, now, lease).await?;
-        let workflows: Vec<&str> = granted.keys().map(String::as_str).collect();
+        let workflows: Vec<(&str, Option<i64>)> = granted
+            .keys()
+            .map(|workflow| (workflow.as_str(), (request.known)(workflow)))
+            .collect();
         let mut checkpoints = checkpointer::load(&mut transaction, &workflows).await?;
         for (place, delivery) in (0..).zip(&deliveries) {
             let granted = if moot.contains(&place) {
@@ -190,7 +202,7 @@ impl Durable for SqliteDurable {
             };
             let pass = Pass {
                 records: checkpoints.remove(&claim.workflow).unwrap_or_default(),
-                since: None,
+                since: (request.known)(&claim.workflow),
                 claim,
                 time: StoreTime::new(self.file().now(), self.file().clock()),
                 lease,
@@ -227,8 +239,11 @@ impl Durable for SqliteDurable {
     }
 
     async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<Settled> {
-        let held = self.file().write(Settling::new(claim, Some(delivery), outcome)).await?;
-        Ok(if held { Settled::Woken } else { Settled::Lost })
+        let settled = self.file().write(Settling::new(claim, Some(delivery), outcome)).await?;
+        if settled.is_held() && outcome.is_over() {
+            self.file().hints().tell_ended(&claim.workflow);
+        }
+        Ok(settled)
     }
 }
 

@@ -48,6 +48,7 @@ mod options;
 mod requests;
 mod rows;
 mod scheduler;
+mod settling;
 mod watch;
 
 pub use checkpointer::SqliteCheckpointer;

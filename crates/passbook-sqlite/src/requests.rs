@@ -2,16 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use passbook::{
-    Claim, Delivery, Error, INPUT, RESULT, Recorded, Result, Settlement, State, Timestamp, Value, check_name,
-};
+use passbook::{Claim, Error, INPUT, Recorded, Result, Value, check_name};
 use sqlx::SqliteConnection;
 
 use crate::batch::{Queue, Request, Waiting};
 use crate::connection::wall_clock;
 use crate::error::Doing;
-use crate::rows::{array, list_of_names};
-use crate::{SqliteFile, Transaction, scheduler};
+use crate::rows::array;
+use crate::{SqliteFile, Transaction};
 
 const RECORD: &str = include_str!("../sql/record.sql");
 const FENCE: &str = include_str!("../sql/fence.sql");
@@ -19,7 +17,6 @@ const SUPPLY: &str = include_str!("../sql/supply.sql");
 const KIND: &str = include_str!("../sql/kind.sql");
 const ADVANCE: &str = include_str!("../sql/advance.sql");
 const WAKE: &str = include_str!("../sql/wake.sql");
-const RELEASE: &str = include_str!("../sql/release.sql");
 
 /// One record of a pass; `record.sql`.
 #[derive(Debug)]
@@ -289,7 +286,7 @@ impl Request for Sending {
 }
 
 /// The places of what was inserted, and the keys it went under.
-async fn supply(
+pub(crate) async fn supply(
     connection: &mut SqliteConnection,
     rows: &str,
     doing: impl FnOnce() -> String,
@@ -314,133 +311,4 @@ pub(crate) async fn kind(connection: &mut SqliteConnection, workflow: &str) -> R
         .await
         .doing(|| format!("look up the kind of workflow `{workflow}`"))?;
     Ok(kind.flatten())
-}
-
-/// One end of a pass; `release.sql`, and what answers for the delivery.
-#[derive(Debug)]
-pub(crate) struct Settling {
-    claim: Claim,
-    outcome: Settlement,
-    /// Nothing is to be answered for by a split pair, which has also recorded its result by itself.
-    delivery: Option<Delivery>,
-}
-
-impl Settling {
-    pub(crate) fn new(claim: &Claim, delivery: Option<&Delivery>, outcome: &Settlement) -> Self {
-        Self {
-            claim: claim.clone(),
-            outcome: outcome.clone(),
-            delivery: delivery.cloned(),
-        }
-    }
-
-    /// A row of `release.sql`.
-    fn row(&self, now: Timestamp) -> Result<impl serde::Serialize> {
-        let nothing: &[String] = &[];
-        let (state, waits_for, wake_at, attempts, error) = match &self.outcome {
-            Settlement::Completed { .. } => (State::Completed, nothing, None, "clear", None),
-            Settlement::Suspended { wake_at, waits_for } => {
-                let state = match (waits_for.is_empty(), wake_at) {
-                    (true, Some(_)) => State::Sleeping,
-                    _ => State::Waiting,
-                };
-                (state, waits_for.as_slice(), *wake_at, "clear", None)
-            }
-            Settlement::Failed { error, retry_at } => {
-                let state = if retry_at.is_some() {
-                    State::Sleeping
-                } else {
-                    State::Failed
-                };
-                (state, nothing, *retry_at, "add", Some(error.replace('\0', "\u{fffd}")))
-            }
-            Settlement::HandedBack => (State::Ready, nothing, None, "keep", None),
-        };
-        Ok((
-            &self.claim.workflow,
-            self.claim.token,
-            state.as_str(),
-            list_of_names(waits_for)?.as_str().to_owned(),
-            wake_at.map(Timestamp::as_micros),
-            attempts,
-            error,
-            state.is_over().then_some(now.as_micros()),
-        ))
-    }
-
-    /// When the workflow is due again.
-    fn due(&self, now: Timestamp) -> Option<Timestamp> {
-        match &self.outcome {
-            Settlement::Suspended { wake_at, .. } => *wake_at,
-            Settlement::Failed { retry_at, .. } => *retry_at,
-            Settlement::HandedBack => Some(now),
-            Settlement::Completed { .. } => None,
-        }
-    }
-}
-
-impl Request for Settling {
-    /// Whether the pass still held its workflow.
-    type Reply = bool;
-
-    fn queue(waiting: &mut Waiting) -> &mut Queue<Self> {
-        &mut waiting.settlings
-    }
-
-    fn bytes(&self) -> usize {
-        match &self.outcome {
-            Settlement::Completed { result } => result.as_str().len(),
-            Settlement::Failed { error, .. } => error.len(),
-            Settlement::Suspended { .. } | Settlement::HandedBack => 0,
-        }
-    }
-
-    async fn make(requests: &[&Self], transaction: &mut Transaction) -> Result<Vec<Result<bool>>> {
-        let file = transaction.file().clone();
-        let now = file.now();
-        let doing = || match requests {
-            [one] => format!("settle workflow `{}`", one.claim.workflow),
-            many => format!("settle {} workflows", many.len()),
-        };
-        // Of two ends of one pass the first counts.
-        let mut seen = HashSet::new();
-        let ends: Vec<bool> = requests.iter().map(|each| seen.insert(&each.claim)).collect();
-        let mut rows = Vec::with_capacity(requests.len());
-        for (request, _) in requests.iter().zip(&ends).filter(|(_, end)| **end) {
-            rows.push(request.row(now)?);
-        }
-        let held: HashSet<(String, i64)> = sqlx::query_as(RELEASE)
-            .bind(array(rows)?)
-            .bind(now.as_micros())
-            .fetch_all(&mut **transaction)
-            .await
-            .doing(doing)?
-            .into_iter()
-            .collect();
-        let held: Vec<bool> = requests
-            .iter()
-            .zip(ends)
-            .map(|(each, end)| end && held.contains(&(each.claim.workflow.clone(), each.claim.token)))
-            .collect();
-        let settled = requests.iter().zip(&held).filter(|(_, held)| **held);
-
-        let (mut results, mut over, mut again) = (Vec::new(), Vec::new(), Vec::new());
-        for (request, delivery) in settled.filter_map(|(each, _)| Some((each, each.delivery.as_ref()?))) {
-            if let Settlement::Completed { result } = &request.outcome {
-                let none: Option<&str> = None;
-                results.push((&request.claim.workflow, RESULT, result.as_str(), none));
-            }
-            match request.due(now) {
-                Some(when) => again.push((delivery, when)),
-                None => over.push(delivery),
-            }
-        }
-        if !results.is_empty() {
-            // No fence: the claims were the highest a moment ago, under this lock.
-            supply(transaction, &array(results)?, doing).await?;
-        }
-        scheduler::wake_at(transaction, &file, &again, now).await?;
-        scheduler::done(transaction, &file, &over, now).await?;
-        Ok(held.into_iter().map(Ok).collect())
-    }
 }

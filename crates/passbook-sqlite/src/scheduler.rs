@@ -101,7 +101,9 @@ impl Scheduler for SqliteScheduler {
 
     async fn wake_at(&self, delivery: &Delivery, when: Timestamp) -> Result<()> {
         let mut transaction = self.file.begin().await?;
-        wake_at(&mut transaction, &self.file, &[(delivery, when)], self.file.now()).await?;
+        wake_at(&mut transaction, &[(delivery, when)], self.file.now()).await?;
+        // Also when it is due later: an idle worker would look too late, were it not told.
+        self.file.wakes();
         transaction.commit().await
     }
 
@@ -134,7 +136,7 @@ impl Scheduler for SqliteScheduler {
     }
 
     async fn hinted(&self) {
-        self.file.hinted().await;
+        self.file.ready().await;
     }
 }
 
@@ -273,7 +275,6 @@ pub(crate) async fn extend(
 /// Answers for deliveries that are due again.
 pub(crate) async fn wake_at(
     connection: &mut SqliteConnection,
-    file: &SqliteFile,
     deliveries: &[(&Delivery, Timestamp)],
     now: Timestamp,
 ) -> Result<()> {
@@ -290,8 +291,6 @@ pub(crate) async fn wake_at(
         .execute(connection)
         .await
         .doing(|| format!("answer for {} deliveries", deliveries.len()))?;
-    // Also for one that is due later: an idle worker would look too late, were it not told.
-    file.wakes();
     Ok(())
 }
 

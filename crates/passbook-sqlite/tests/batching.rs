@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use passbook::{Checkpointer, Delivery, Durable, Pass, Result, Settlement};
+use passbook::{Checkpointer, Delivery, Durable, Pass, Result, Settled, Settlement};
 use passbook_sqlite::Sqlite;
 use sqlx::Executor;
 
@@ -295,11 +295,14 @@ async fn of_two_ends_of_one_pass_the_first_counts() {
             retry_at: None,
         },
     ];
-    let asked = ends.iter().map(|end| -> Asked<'_, Result<bool>> {
-        Box::pin(async { Ok(store.settle(&pass.claim, delivery, end).await?.is_held()) })
-    });
+    let asked = ends
+        .iter()
+        .map(|end| -> Asked<'_, Result<Settled>> { Box::pin(store.settle(&pass.claim, delivery, end)) });
     let answers = together(&store, asked.collect()).await;
-    assert!(matches!(answers[..], [Ok(true), Ok(false)]), "{answers:?}");
+    assert!(
+        matches!(answers[..], [Ok(Settled::Quiet { .. }), Ok(Settled::Lost)]),
+        "{answers:?}"
+    );
     let records = store.checkpointer().load(&pass.claim.workflow).await.unwrap();
     assert_eq!(records.last().unwrap().step, passbook::RESULT);
 }

@@ -116,6 +116,16 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     ),
     (
         "sqlite",
+        "awaited.sql",
+        "looks for what a pass waits for; part of `settle.sql` on Postgres",
+    ),
+    (
+        "sqlite",
+        "drawn.sql",
+        "the last number, as a pass that ends is told it; part of `settle.sql` on Postgres",
+    ),
+    (
+        "sqlite",
         "due.sql",
         "reads what may be taken; part of `acquire.sql` and `next_ready.sql` on Postgres",
     ),
@@ -190,6 +200,11 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
         "sqlite",
         "withdraw.sql",
         "a statement that fails undoes itself on Postgres; on SQLite a savepoint spans the statements of one call",
+    ),
+    (
+        "sqlite",
+        "woken.sql",
+        "sees which ends are due again; part of `settle.sql` on Postgres",
     ),
 ];
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use passbook::{Clock, Durable as _, Scheduler as _};
 use passbook_postgres::Postgres;
-use sqlx::{AssertSqlSafe, PgConnection, Transaction};
+use sqlx::{AssertSqlSafe, PgConnection, Row as _, Transaction};
 
 use crate::fixture::{EnlistFixture, Fixture, LEASE};
 use crate::server::{Schema, schema};
@@ -15,12 +15,36 @@ pub struct Database<const BATCHING: bool = true> {
     store: Postgres,
     clock: Clock,
     schema: Schema,
+    /// Where a pooler leads to the database, if one does.
+    pooler: Option<String>,
 }
 
 impl<const BATCHING: bool> Database<BATCHING> {
-    async fn handle(schema: &Schema, clock: &Clock) -> Postgres {
+    /// The same behind a transaction pooler, which is reached under this URL.
+    pub async fn behind(pooler: &str, clock: Clock) -> Self {
+        Self::made(clock, Some(pooler.to_owned())).await
+    }
+
+    async fn made(clock: Clock, pooler: Option<String>) -> Self {
+        let schema = schema();
+        let store = Self::handle(&schema, &clock, pooler.as_deref()).await;
+        store.scheduler().prepare().await.expect("a schema");
+        let made = Self {
+            store,
+            clock,
+            schema,
+            pooler,
+        };
+        let sql = "CREATE TABLE {schema}.counter (counted bigint NOT NULL); INSERT INTO {schema}.counter VALUES (0)";
+        let counter = sqlx::raw_sql(made.sql(sql)).execute(made.store.pool()).await;
+        counter.expect("a table");
+        made
+    }
+
+    async fn handle(schema: &Schema, clock: &Clock, pooler: Option<&str>) -> Postgres {
         let options = Postgres::options().schema(schema.name()).clock(clock.clone());
-        let url = schema.url();
+        let options = options.pooler(pooler.is_some());
+        let url = pooler.unwrap_or(schema.url());
         let joint = if url.contains('?') { '&' } else { '?' };
         // The sessions bear the name of the schema, so that a leak is told from the sessions of other tests.
         let url = format!("{url}{joint}application_name={}", schema.name());
@@ -53,14 +77,7 @@ impl<const BATCHING: bool> Fixture for Database<BATCHING> {
     type Store = Postgres;
 
     async fn open_under(clock: Clock) -> Self {
-        let schema = schema();
-        let store = Self::handle(&schema, &clock).await;
-        store.scheduler().prepare().await.expect("a schema");
-        let made = Self { store, clock, schema };
-        let sql = "CREATE TABLE {schema}.counter (counted bigint NOT NULL); INSERT INTO {schema}.counter VALUES (0)";
-        let counter = sqlx::raw_sql(made.sql(sql)).execute(made.store.pool()).await;
-        counter.expect("a table");
-        made
+        Self::made(clock, None).await
     }
 
     fn store(&self) -> &Postgres {
@@ -68,7 +85,7 @@ impl<const BATCHING: bool> Fixture for Database<BATCHING> {
     }
 
     async fn second(&self) -> Postgres {
-        Self::handle(&self.schema, &self.clock).await
+        Self::handle(&self.schema, &self.clock, self.pooler.as_deref()).await
     }
 
     fn clock(&self) -> &Clock {
@@ -77,19 +94,20 @@ impl<const BATCHING: bool> Fixture for Database<BATCHING> {
 
     async fn count(&self, tx: &mut PgConnection) {
         let sql = self.sql("UPDATE {schema}.counter SET counted = counted + 1");
-        sqlx::query(sql).execute(tx).await.expect("it counts");
+        sqlx::raw_sql(sql).execute(tx).await.expect("it counts");
     }
 
     async fn counted(&self) -> u64 {
-        let counted = sqlx::query_scalar(self.sql("SELECT counted FROM {schema}.counter"));
-        let counted: i64 = counted.fetch_one(self.store.pool()).await.expect("a count");
-        u64::try_from(counted).expect("a count")
+        // As text, all at once: behind a pooler, the parts of a prepared statement may meet different sessions.
+        let counted = sqlx::raw_sql(self.sql("SELECT counted FROM {schema}.counter"));
+        let counted = counted.fetch_one(self.store.pool()).await.expect("a count");
+        u64::try_from(counted.get::<i64, _>(0)).expect("a count")
     }
 
     async fn write_row(&self, tx: &mut PgConnection, workflow: &str, step: &str) {
         let sql = "INSERT INTO {schema}.workflow_checkpoint (workflow, step, value) VALUES ($1, $2, '1')";
-        let written = sqlx::query(self.sql(sql)).bind(workflow).bind(step).execute(tx).await;
-        written.expect("a row");
+        let written = sqlx::query(self.sql(sql)).persistent(self.pooler.is_none());
+        written.bind(workflow).bind(step).execute(tx).await.expect("a row");
     }
 
     async fn close(self) {
