@@ -95,10 +95,10 @@ mod tests {
         assert_eq!(shows(5, 1_000), [5, 20, 40, 80, 160, 320, 640]);
         assert_eq!(shows(1_000, 60_000), [1_280, 2_560, 5_120]);
 
-        log.set_modified(now + Duration::from_secs(60)).unwrap();
+        log.set_modified(now + Duration::from_mins(1)).unwrap();
         assert_eq!(shows(60_000, 60_030), [60_000, 60_020], "it was written over");
         log.set_len(1).unwrap();
-        log.set_modified(now + Duration::from_secs(60)).unwrap();
+        log.set_modified(now + Duration::from_mins(1)).unwrap();
         // The first look comes late, so the next comes later still.
         assert_eq!(shows(60_050, 60_250), [60_050, 60_100, 60_200], "it has grown");
     }
