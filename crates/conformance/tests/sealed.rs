@@ -19,7 +19,7 @@ mod memory {
 // The groups in which values cross the store.
 mod sqlite {
     use super::*;
-    conformance::conformance_suite!(Sealed<File>: checkpointer, transact, durable, fused, enlist);
+    conformance::conformance_suite!(Sealed<File>: checkpointer, transact, durable, fused, known, enlist);
 }
 
 mod postgres {

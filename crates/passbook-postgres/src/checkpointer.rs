@@ -13,8 +13,9 @@ use crate::PostgresOptions;
 use crate::batch::Request as _;
 use crate::connection::{Asking, COLLISIONS, Link};
 use crate::error::{Doing, is_collision};
-use crate::requests::{Recording, Settling};
+use crate::requests::Recording;
 use crate::rows;
+use crate::settling::Settling;
 use crate::statements::safe;
 
 /// The checkpointer of a database: the tables `workflow_checkpoint` and `workflow_claim`.

@@ -15,8 +15,9 @@ use crate::PostgresOptions;
 use crate::batch::Batcher;
 use crate::error::{Doing, is_collision};
 use crate::hints::Telling;
-use crate::requests::{Arrival, Message, Recording, Settling, Start};
+use crate::requests::{Arrival, Message, Recording, Start};
 use crate::rows::moment;
+use crate::settling::Settling;
 use crate::statements::{Statements, safe};
 
 /// A statement that parameters are bound to.

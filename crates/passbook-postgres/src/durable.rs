@@ -12,9 +12,10 @@ use sqlx::postgres::{PgPool, PgRow};
 
 use crate::checkpointer::granted;
 use crate::connection::{Asking, Link};
-use crate::requests::{Arrival, Message, Settling, Start};
+use crate::requests::{Arrival, Message, Start};
 use crate::rows::{self, moment};
 use crate::scheduler::{limit, same};
+use crate::settling::Settling;
 use crate::{PostgresCheckpointer, PostgresOptions, PostgresScheduler};
 
 /// A store that is one Postgres database. Clones are handles on the same connections.

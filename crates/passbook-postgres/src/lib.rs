@@ -34,6 +34,7 @@ mod options;
 mod requests;
 mod rows;
 mod scheduler;
+mod settling;
 mod statements;
 
 pub use checkpointer::PostgresCheckpointer;

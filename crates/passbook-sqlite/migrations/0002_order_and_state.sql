@@ -5,6 +5,10 @@ ALTER TABLE workflow_checkpoint ADD COLUMN seq INTEGER;
 ALTER TABLE workflow_checkpoint ADD COLUMN recorded_at INTEGER;
 -- The kind of the workflow, on the `:input` row only.
 ALTER TABLE workflow_checkpoint ADD COLUMN namespace TEXT;
+-- Sent from outside, and not recorded by a pass; 0 also where another program wrote it.
+ALTER TABLE workflow_checkpoint ADD COLUMN arrived INTEGER NOT NULL DEFAULT 0;
+-- What has come to a workflow whose pass knows everything else. Only of what was sent, so that a step pays nothing for it.
+CREATE INDEX workflow_checkpoint_arrived ON workflow_checkpoint (workflow, seq) WHERE arrived;
 
 -- One row. `seq`: the last number handed out; a row id would be reused after a delete. `leased_until` and `ties`: the
 -- last end of a lease and how often it came, so that no two deliveries share a receipt even when the clock stands still.

@@ -1,8 +1,11 @@
--- `make_ready`, unless the workflow is completed, failed or cancelled.
--- ?1 namespace, ?2 workflow, ?3 now. Runs under the file's write lock. Bound: one row.
+-- `make_ready` for many, each unless its workflow is completed, failed or cancelled.
+-- ?1 JSON array of [namespace, workflow], ?2 now. Runs under the file's write lock. Bound: the rows given.
 INSERT INTO workflow_queue (namespace, workflow, visible_at)
-SELECT ?1, ?2, ?3
+SELECT asked.value ->> 0, asked.value ->> 1, ?2
+FROM json_each(?1) AS asked
 WHERE NOT EXISTS (
-    SELECT 1 FROM workflow_claim WHERE workflow = ?2 AND state IN ('completed', 'failed', 'cancelled')
+    SELECT 1
+    FROM workflow_claim AS claim
+    WHERE claim.workflow = asked.value ->> 1 AND claim.state IN ('completed', 'failed', 'cancelled')
 )
 ON CONFLICT (namespace, workflow) DO UPDATE SET visible_at = min(workflow_queue.visible_at - 1, excluded.visible_at)

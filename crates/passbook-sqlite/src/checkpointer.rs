@@ -1,29 +1,26 @@
 //! The records and the claims.
 
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use passbook::{
-    Begun, Checkpointer, Claim, Claimed, Error, Granted, INBOX, Life, Record, Recorded, Result, Settlement, State,
-    Timestamp, Value, check_name,
+    Begun, Checkpointer, Claim, Claimed, Error, Granted, Life, Record, Recorded, Result, Settlement, Timestamp, Value,
+    check_name,
 };
-use sqlx::SqliteConnection;
+use sqlx::{Row as _, SqliteConnection};
 
-use crate::connection::wall_clock;
+use crate::batch::Request as _;
 use crate::error::Doing;
-use crate::rows::{self, attempts, list_of_names};
+use crate::requests::{Recording, Sending, fenced};
+use crate::rows::{self, array, attempts};
+use crate::settling::Settling;
 use crate::{SqliteFile, Transaction};
 
 const LOAD: &str = include_str!("../sql/load.sql");
 const CLAIM: &str = include_str!("../sql/claim.sql");
 const STATE: &str = include_str!("../sql/state.sql");
-const RELEASE: &str = include_str!("../sql/release.sql");
 const RENEW: &str = include_str!("../sql/renew.sql");
 const PROLONG: &str = include_str!("../sql/prolong.sql");
-const RECORD: &str = include_str!("../sql/record.sql");
-const FENCE: &str = include_str!("../sql/fence.sql");
-const SUPPLY: &str = include_str!("../sql/supply.sql");
-const DRAW: &str = include_str!("../sql/draw.sql");
-const APPEND: &str = include_str!("../sql/append.sql");
 const CANCEL: &str = include_str!("../sql/cancel.sql");
 const REOPEN: &str = include_str!("../sql/reopen.sql");
 const DISCARD: &str = include_str!("../sql/discard.sql");
@@ -69,61 +66,62 @@ impl Checkpointer for SqliteCheckpointer {
 
     async fn load(&self, workflow: &str) -> Result<Vec<Record>> {
         let mut reader = self.file.read().await?;
-        load(&mut reader, workflow).await
+        let mut checkpoints = load(&mut reader, &[(workflow, None)]).await?;
+        Ok(checkpoints.remove(workflow).unwrap_or_default())
     }
 
     async fn claim(&self, workflow: &str) -> Result<Claimed> {
         check_name("workflow id", workflow)?;
         let mut transaction = self.file.begin().await?;
-        let claimed = claim(&mut transaction, workflow, None, self.file.now(), self.file.lease()).await?;
+        let mut granted = claim(
+            &mut transaction,
+            &[(workflow, None)],
+            self.file.now(),
+            self.file.lease(),
+        )
+        .await?;
+        let claimed = match granted.remove(workflow) {
+            Some(granted) => Claimed::Granted(granted),
+            None if is_over(&mut transaction, workflow).await? => Claimed::Over,
+            None => Claimed::Held,
+        };
         transaction.commit().await?;
         Ok(claimed)
     }
 
     async fn release(&self, claim: &Claim, outcome: &Settlement) -> Result<bool> {
-        let mut transaction = self.file.begin().await?;
-        let held = release(&mut transaction, claim, outcome, self.file.now()).await?;
-        transaction.commit().await?;
-        Ok(held)
+        let settled = self.file.write(Settling::new(claim, None, outcome)).await?;
+        if settled.is_held() && outcome.is_over() {
+            self.file.hints().tell_ended(&claim.workflow);
+        }
+        Ok(settled.is_held())
     }
 
     async fn renew(&self, lives: &[Life]) -> Result<Vec<bool>> {
         if lives.is_empty() {
             return Ok(Vec::new());
         }
+        let lives: Vec<&Life> = lives.iter().collect();
         let mut transaction = self.file.begin().await?;
         let until = self.file.now().after(self.file.lease());
-        let mut alive = Vec::with_capacity(lives.len());
-        for life in lives {
-            alive.push(renew(&mut transaction, life, until).await?);
-        }
+        let alive = renew(&mut transaction, &lives, until).await?;
         transaction.commit().await?;
         Ok(alive)
     }
 
     async fn record(&self, claim: &Claim, step: &str, value: &Value) -> Result<Recorded> {
         check_name("step", step)?;
-        let mut transaction = self.file.begin().await?;
-        let recorded = record(&mut transaction, claim, step, value).await?;
-        transaction.commit().await?;
-        Ok(recorded)
+        self.file.write(Recording::new(claim, step, value)).await
     }
 
     async fn supply(&self, workflow: &str, step: &str, value: &Value) -> Result<Recorded> {
-        check_name("workflow id", workflow)?;
-        check_name("step", step)?;
-        let mut transaction = self.file.begin().await?;
-        let recorded = supply(&mut transaction, workflow, step, value, None).await?;
-        transaction.commit().await?;
-        Ok(recorded)
+        let sent = self.file.write(Sending::supply(workflow, step, value)?).await?;
+        Ok(sent.recorded)
     }
 
     async fn append(&self, workflow: &str, value: &Value) -> Result<String> {
-        check_name("workflow id", workflow)?;
-        let mut transaction = self.file.begin().await?;
-        let key = append(&mut transaction, workflow, value).await?;
-        transaction.commit().await?;
-        Ok(key)
+        let sent = self.file.write(Sending::append(workflow, value)?).await?;
+        Ok(sent.key)
     }
 
     async fn begin(&self, claim: &Claim, step: &str) -> Result<Begun<Transaction>> {
@@ -156,7 +154,9 @@ impl Checkpointer for SqliteCheckpointer {
                 claim.workflow
             )));
         }
-        let recorded = record(&mut transaction, claim, step, value).await?;
+        let recording = Recording::new(claim, step, value);
+        let recorded = Recording::make(&[&recording], &mut transaction).await?.pop();
+        let recorded = recorded.unwrap_or_else(|| Err(Error::store("a write was not answered")))?;
         prolong(&mut transaction, claim, &self.file).await?;
         transaction.commit().await?;
         Ok(recorded)
@@ -166,6 +166,9 @@ impl Checkpointer for SqliteCheckpointer {
         let mut transaction = self.file.begin().await?;
         let cancelled = cancel(&mut transaction, workflow, self.file.now()).await?;
         transaction.commit().await?;
+        if cancelled {
+            self.file.hints().tell_ended(workflow);
+        }
         Ok(cancelled)
     }
 
@@ -184,106 +187,98 @@ impl Checkpointer for SqliteCheckpointer {
     }
 }
 
-pub(crate) async fn load(connection: &mut SqliteConnection, workflow: &str) -> Result<Vec<Record>> {
-    let doing = || format!("load workflow `{workflow}`");
+/// The checkpoints of workflows, where there is anything in them. Of one that is known up to some place, what was sent to it
+/// since.
+pub(crate) async fn load(
+    connection: &mut SqliteConnection,
+    workflows: &[(&str, Option<i64>)],
+) -> Result<HashMap<String, Vec<Record>>> {
+    let doing = || match workflows {
+        [(one, _)] => format!("load workflow `{one}`"),
+        many => format!("load {} workflows", many.len()),
+    };
+    let mut checkpoints: HashMap<String, Vec<Record>> = HashMap::new();
+    if workflows.is_empty() {
+        return Ok(checkpoints);
+    }
     let rows = sqlx::query(LOAD)
-        .bind(workflow)
+        .bind(array(workflows)?)
         .fetch_all(connection)
         .await
         .doing(doing)?;
-    rows.iter().map(rows::record).collect::<sqlx::Result<_>>().doing(doing)
+    for row in &rows {
+        let place: i64 = row.try_get("place").doing(doing)?;
+        let workflow = usize::try_from(place).ok().and_then(|place| workflows.get(place));
+        if let Some((workflow, _)) = workflow {
+            let records = checkpoints.entry((*workflow).to_owned()).or_default();
+            records.push(rows::record(row).doing(doing)?);
+        }
+    }
+    Ok(checkpoints)
 }
 
+/// Claims workflows, each with the namespace it is to run in where that is known. Those that are not granted are held or over.
 pub(crate) async fn claim(
     connection: &mut SqliteConnection,
-    workflow: &str,
-    namespace: Option<&str>,
+    workflows: &[(&str, Option<&str>)],
     now: Timestamp,
     lease: Duration,
-) -> Result<Claimed> {
-    let doing = || format!("claim workflow `{workflow}`");
-    let granted: Option<(i64, i64, Option<String>)> = sqlx::query_as(CLAIM)
-        .bind(workflow)
+) -> Result<HashMap<String, Granted>> {
+    if workflows.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let granted: Vec<(String, i64, i64, Option<String>)> = sqlx::query_as(CLAIM)
+        .bind(array(workflows)?)
         .bind(now.as_micros())
         .bind(now.after(lease).as_micros())
-        .bind(namespace)
-        .fetch_optional(&mut *connection)
+        .fetch_all(connection)
         .await
-        .doing(doing)?;
-    if let Some((token, failed, interrupted)) = granted {
-        return Ok(Claimed::Granted(Granted {
-            claim: Claim {
-                workflow: workflow.to_owned(),
-                token,
-            },
+        .doing(|| match workflows {
+            [(one, _)] => format!("claim workflow `{one}`"),
+            many => format!("claim {} workflows", many.len()),
+        })?;
+    let granted = granted.into_iter().map(|(workflow, token, failed, interrupted)| {
+        let claim = Claim {
+            workflow: workflow.clone(),
+            token,
+        };
+        let granted = Granted {
+            claim,
             attempts: attempts(failed),
             interrupted,
-        }));
-    }
+        };
+        (workflow, granted)
+    });
+    Ok(granted.collect())
+}
+
+async fn is_over(connection: &mut SqliteConnection, workflow: &str) -> Result<bool> {
     let over: Option<bool> = sqlx::query_scalar(STATE)
         .bind(workflow)
         .fetch_optional(connection)
         .await
-        .doing(doing)?;
-    Ok(if over == Some(true) {
-        Claimed::Over
-    } else {
-        Claimed::Held
-    })
+        .doing(|| format!("claim workflow `{workflow}`"))?;
+    Ok(over.unwrap_or(false))
 }
 
-pub(crate) async fn release(
-    connection: &mut SqliteConnection,
-    claim: &Claim,
-    outcome: &Settlement,
-    now: Timestamp,
-) -> Result<bool> {
-    let nothing: &[String] = &[];
-    let (state, waits_for, wake_at, attempts, error) = match outcome {
-        Settlement::Completed { .. } => (State::Completed, nothing, None, "clear", None),
-        Settlement::Suspended { wake_at, waits_for } => {
-            let state = match (waits_for.is_empty(), wake_at) {
-                (true, Some(_)) => State::Sleeping,
-                _ => State::Waiting,
-            };
-            (state, waits_for.as_slice(), *wake_at, "clear", None)
-        }
-        Settlement::Failed { error, retry_at } => {
-            let state = if retry_at.is_some() {
-                State::Sleeping
-            } else {
-                State::Failed
-            };
-            (state, nothing, *retry_at, "add", Some(error.as_str()))
-        }
-        Settlement::HandedBack => (State::Ready, nothing, None, "keep", None),
-    };
-    let done = sqlx::query(RELEASE)
-        .bind(&claim.workflow)
-        .bind(claim.token)
-        .bind(now.as_micros())
-        .bind(state.as_str())
-        .bind(list_of_names(waits_for)?.as_str())
-        .bind(wake_at.map(Timestamp::as_micros))
-        .bind(attempts)
-        .bind(error)
-        .bind(state.is_over().then_some(now.as_micros()))
-        .execute(connection)
-        .await
-        .doing(|| format!("release workflow `{}`", claim.workflow))?;
-    Ok(done.rows_affected() == 1)
-}
-
-pub(crate) async fn renew(connection: &mut SqliteConnection, life: &Life, until: Timestamp) -> Result<bool> {
-    let done = sqlx::query(RENEW)
-        .bind(&life.claim.workflow)
-        .bind(life.claim.token)
+/// Gives signs of life. Whether each claim still holds its workflow.
+pub(crate) async fn renew(connection: &mut SqliteConnection, lives: &[&Life], until: Timestamp) -> Result<Vec<bool>> {
+    let asked = lives
+        .iter()
+        .map(|life| (&life.claim.workflow, life.claim.token, &life.running));
+    let alive: HashSet<(String, i64)> = sqlx::query_as(RENEW)
+        .bind(array(asked)?)
         .bind(until.as_micros())
-        .bind(life.running.as_deref())
-        .execute(connection)
+        .fetch_all(connection)
         .await
-        .doing(|| format!("renew the claim of workflow `{}`", life.claim.workflow))?;
-    Ok(done.rows_affected() == 1)
+        .doing(|| match lives {
+            [one] => format!("renew the claim of workflow `{}`", one.claim.workflow),
+            many => format!("renew {} claims", many.len()),
+        })?
+        .into_iter()
+        .collect();
+    let claims = lives.iter().map(|life| (life.claim.workflow.clone(), life.claim.token));
+    Ok(claims.map(|claim| alive.contains(&claim)).collect())
 }
 
 /// Lets no claim run out for having been kept waiting by this transaction.
@@ -304,114 +299,6 @@ async fn prolong(transaction: &mut Transaction, claim: &Claim, file: &SqliteFile
         .await
         .doing(|| format!("prolong the claims that waited for workflow `{}`", claim.workflow))?;
     Ok(())
-}
-
-pub(crate) async fn record(
-    connection: &mut SqliteConnection,
-    claim: &Claim,
-    step: &str,
-    value: &Value,
-) -> Result<Recorded> {
-    let doing = || format!("record step `{step}` of workflow `{}`", claim.workflow);
-    let done = sqlx::query(RECORD)
-        .bind(&claim.workflow)
-        .bind(step)
-        .bind(value.as_str())
-        .bind(claim.token)
-        .bind(wall_clock().as_micros())
-        .execute(&mut *connection)
-        .await
-        .doing(doing)?;
-    if done.rows_affected() == 1 {
-        return Ok(Recorded {
-            value: value.clone(),
-            first: true,
-        });
-    }
-    match fenced(connection, claim, step).await? {
-        Some(value) => Ok(Recorded { value, first: false }),
-        // Not fenced and nothing there, yet nothing was inserted: only a foreign trigger does that.
-        None => Err(Error::store(format!(
-            "could not {}: the row was not kept; does a trigger of the application refuse it?",
-            doing()
-        ))),
-    }
-}
-
-/// Refuses a claim below the highest token, and returns what is recorded under the key.
-async fn fenced(connection: &mut SqliteConnection, claim: &Claim, step: &str) -> Result<Option<Value>> {
-    let what = format!("record of step `{step}`");
-    let (highest, value): (Option<i64>, Option<String>) = sqlx::query_as(FENCE)
-        .bind(&claim.workflow)
-        .bind(step)
-        .fetch_one(connection)
-        .await
-        .doing(|| format!("read step `{step}` of workflow `{}`", claim.workflow))?;
-    if highest.is_none_or(|highest| highest > claim.token) {
-        return Err(Error::fenced(&what, &claim.workflow));
-    }
-    Ok(value.map(Value::stored))
-}
-
-pub(crate) async fn supply(
-    connection: &mut SqliteConnection,
-    workflow: &str,
-    step: &str,
-    value: &Value,
-    namespace: Option<&str>,
-) -> Result<Recorded> {
-    let doing = || format!("record `{step}` of workflow `{workflow}`");
-    let done = sqlx::query(SUPPLY)
-        .bind(workflow)
-        .bind(step)
-        .bind(value.as_str())
-        .bind(wall_clock().as_micros())
-        .bind(namespace)
-        .execute(&mut *connection)
-        .await
-        .doing(doing)?;
-    if done.rows_affected() == 1 {
-        return Ok(Recorded {
-            value: value.clone(),
-            first: true,
-        });
-    }
-    let (_, there): (Option<i64>, Option<String>) = sqlx::query_as(FENCE)
-        .bind(workflow)
-        .bind(step)
-        .fetch_one(connection)
-        .await
-        .doing(doing)?;
-    there
-        .map(|there| Recorded {
-            value: Value::stored(there),
-            first: false,
-        })
-        .ok_or_else(|| {
-            Error::store(format!(
-                "could not {}: the row was not kept; does a trigger of the application refuse it?",
-                doing()
-            ))
-        })
-}
-
-pub(crate) async fn append(connection: &mut SqliteConnection, workflow: &str, value: &Value) -> Result<String> {
-    let doing = || format!("append to the inbox of workflow `{workflow}`");
-    let seq: i64 = sqlx::query_scalar(DRAW)
-        .fetch_one(&mut *connection)
-        .await
-        .doing(doing)?;
-    let key = format!("{INBOX}{seq:020}");
-    sqlx::query(APPEND)
-        .bind(workflow)
-        .bind(&key)
-        .bind(value.as_str())
-        .bind(seq)
-        .bind(wall_clock().as_micros())
-        .execute(connection)
-        .await
-        .doing(doing)?;
-    Ok(key)
 }
 
 pub(crate) async fn cancel(connection: &mut SqliteConnection, workflow: &str, now: Timestamp) -> Result<bool> {

@@ -2,18 +2,20 @@
 
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
-use passbook::{Clock, Error, Result, Timestamp};
+use passbook::{Clock, Endings, Error, Hints, Result, Timestamp};
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Sqlite as Driver, SqliteConnection, SqlitePool};
-use tokio::sync::Notify;
+use tokio::task::AbortHandle;
 
 use crate::SqliteOptions;
+use crate::batch::Batch;
 use crate::error::{Doing, is_busy};
+use crate::watch::{TICK, Watch};
 
 /// A SQLite file, open for this process. Clones share its connections.
 ///
@@ -31,7 +33,36 @@ struct Inner {
     unfinished: Arc<AtomicBool>,
     readers: SqlitePool,
     options: SqliteOptions,
-    ready: Notify,
+    /// The writes that wait to go together.
+    batch: Batch,
+    /// Whether something was made ready that is not committed yet.
+    waking: AtomicBool,
+    hints: Hints,
+    watch: Watch,
+    watching: Mutex<Option<AbortHandle>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let watching = self.watching.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(watching) = watching.take() {
+            watching.abort();
+        }
+    }
+}
+
+/// Looks at the log for as long as the file is in use. It cannot tell our own commits from others', so it also tells of those,
+/// once in a tick at most.
+async fn watch(inner: Weak<Inner>) {
+    loop {
+        tokio::time::sleep(TICK).await;
+        let Some(inner) = inner.upgrade() else {
+            return;
+        };
+        if inner.watch.has_changed() {
+            inner.hints.tell_unsure();
+        }
+    }
 }
 
 impl SqliteFile {
@@ -76,12 +107,16 @@ impl SqliteFile {
             .connect_lazy_with(connect.pragma("query_only", "ON"));
 
         Ok(Self(Arc::new(Inner {
+            watch: Watch::of(&path),
             path,
             writer,
             unfinished,
             readers,
             options,
-            ready: Notify::new(),
+            batch: Batch::default(),
+            waking: AtomicBool::new(false),
+            hints: Hints::new(),
+            watching: Mutex::default(),
         })))
     }
 
@@ -149,15 +184,41 @@ impl SqliteFile {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Tells the idle workers of this process that something may be ready.
-    pub(crate) fn hint(&self) {
-        self.0.ready.notify_waiters();
-        // And the one that has looked already but does not wait yet.
-        self.0.ready.notify_one();
+    pub(crate) fn batching(&self) -> bool {
+        self.0.options.batching
     }
 
-    pub(crate) async fn hinted(&self) {
-        self.0.ready.notified().await;
+    pub(crate) fn batch(&self) -> &Batch {
+        &self.0.batch
+    }
+
+    /// Notes that the transaction at hand makes something ready, so that its commit tells the idle workers.
+    pub(crate) fn wakes(&self) {
+        self.0.waking.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn hints(&self) -> &Hints {
+        &self.0.hints
+    }
+
+    /// Completes when something may be ready, whoever made it so.
+    pub(crate) async fn ready(&self) {
+        self.watch();
+        self.0.hints.ready().await;
+    }
+
+    /// What ends from now on, whoever ended it.
+    pub(crate) fn endings(&self) -> Endings {
+        self.watch();
+        self.0.hints.endings()
+    }
+
+    /// Makes sure that somebody sees what other processes write.
+    fn watch(&self) {
+        let mut watching = self.0.watching.lock().unwrap_or_else(PoisonError::into_inner);
+        if watching.as_ref().is_none_or(AbortHandle::is_finished) {
+            *watching = Some(tokio::spawn(watch(Arc::downgrade(&self.0))).abort_handle());
+        }
     }
 
     /// Closes the connections, after the writes that are under way. Later calls fail as unavailable.
@@ -195,8 +256,14 @@ impl Transaction {
             .commit()
             .await
             .doing(|| format!("commit a write to `{}`", file.0.path.display()))?;
-        file.hint();
+        if file.0.waking.swap(false, Ordering::SeqCst) {
+            file.0.hints.tell_ready();
+        }
         Ok(())
+    }
+
+    pub(crate) fn file(&self) -> &SqliteFile {
+        &self.file
     }
 
     /// The store's time when the lock was granted.

@@ -1,14 +1,22 @@
 //! The pair, and what crosses both in one commit.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use passbook::{
-    Acquire, Acquired, Claim, Claimed, Delivery, Durable, Error, Granted, Life, Pass, RESULT, Recorded, Renewed,
-    Result, Settled, Settlement, StoreTime, Value,
+    Acquire, Acquired, Batches, Claim, Delivery, Durable, Error, Granted, Life, Pass, Recorded, Renewed, Result,
+    Settled, Settlement, StoreTime, Value,
 };
+use sqlx::SqliteConnection;
 
+use crate::error::Doing;
+use crate::requests::Sending;
+use crate::rows::array;
+use crate::settling::Settling;
 use crate::{SqliteCheckpointer, SqliteFile, SqliteOptions, SqliteScheduler};
-use crate::{checkpointer, enlist, scheduler};
+use crate::{checkpointer, requests, scheduler};
+
+const MOOT: &str = include_str!("../sql/moot.sql");
 
 /// The whole store in a SQLite file: every transition is one commit.
 ///
@@ -72,6 +80,11 @@ impl SqliteDurable {
     pub fn file(&self) -> &SqliteFile {
         &self.checkpointer.file
     }
+
+    /// How the writes of this handle have gone together; see [`SqliteOptions::batching`].
+    pub fn batches(&self) -> Batches {
+        self.file().batch().counted()
+    }
 }
 
 impl Durable for SqliteDurable {
@@ -87,27 +100,21 @@ impl Durable for SqliteDurable {
     }
 
     async fn start(&self, namespace: &str, workflow: &str, input: &Value) -> Result<Recorded> {
-        let mut transaction = self.file().begin().await?;
-        let now = self.file().now();
-        let recorded = enlist::start(&mut transaction, namespace, workflow, input, now).await?;
-        transaction.commit().await?;
-        Ok(recorded)
+        let sent = self.file().write(Sending::start(namespace, workflow, input)?).await?;
+        Ok(sent.recorded)
     }
 
     async fn arrive(&self, namespace: &str, workflow: &str, key: &str, value: &Value) -> Result<Recorded> {
-        let mut transaction = self.file().begin().await?;
-        let now = self.file().now();
-        let recorded = enlist::arrive(&mut transaction, namespace, workflow, key, value, now).await?;
-        transaction.commit().await?;
-        Ok(recorded)
+        let sent = self
+            .file()
+            .write(Sending::arrive(namespace, workflow, key, value)?)
+            .await?;
+        Ok(sent.recorded)
     }
 
     async fn deliver(&self, namespace: &str, workflow: &str, value: &Value) -> Result<String> {
-        let mut transaction = self.file().begin().await?;
-        let now = self.file().now();
-        let key = enlist::deliver(&mut transaction, namespace, workflow, value, now).await?;
-        transaction.commit().await?;
-        Ok(key)
+        let sent = self.file().write(Sending::deliver(namespace, workflow, value)?).await?;
+        Ok(sent.key)
     }
 
     async fn cancel(&self, namespace: &str, workflow: &str) -> Result<bool> {
@@ -115,17 +122,25 @@ impl Durable for SqliteDurable {
         scheduler::dequeue(&mut transaction, namespace, workflow).await?;
         let cancelled = checkpointer::cancel(&mut transaction, workflow, self.file().now()).await?;
         transaction.commit().await?;
+        if cancelled {
+            self.file().hints().tell_ended(workflow);
+        }
         Ok(cancelled)
     }
 
     async fn reopen(&self, namespace: &str, workflow: &str) -> Result<bool> {
         let mut transaction = self.file().begin().await?;
         // A queue row of another kind would hand the workflow to a worker that cannot run it.
-        enlist::check_kind(&mut transaction, namespace, workflow).await?;
+        if requests::kind(&mut transaction, workflow)
+            .await?
+            .is_some_and(|kind| kind != namespace)
+        {
+            return Err(Error::wrong_kind(workflow, namespace));
+        }
         let now = self.file().now();
         let reopened = checkpointer::reopen(&mut transaction, workflow, now).await?;
         if reopened {
-            scheduler::make_ready(&mut transaction, namespace, workflow, now).await?;
+            scheduler::make_ready(&mut transaction, self.file(), namespace, workflow, now).await?;
         }
         transaction.commit().await?;
         Ok(reopened)
@@ -153,37 +168,48 @@ impl Durable for SqliteDurable {
         let (now, lease) = (self.file().now(), self.file().lease());
         let deliveries = scheduler::take(&mut transaction, request.namespaces, request.limit, now, lease).await?;
         let taken = deliveries.len();
-        for delivery in deliveries {
-            match enlist::check_kind(&mut transaction, &delivery.namespace, &delivery.workflow).await {
-                // Something was sent as to another kind before the start told which kind it is.
-                Err(error) if error.is_wrong_kind() => {
-                    scheduler::done(&mut transaction, &delivery, now).await?;
-                    continue;
-                }
-                known => known?,
+
+        let moot = moot(&mut transaction, &deliveries).await?;
+        let (mut answered, mut wanted) = (Vec::new(), Vec::new());
+        for (place, delivery) in (0..).zip(&deliveries) {
+            if moot.contains(&place) {
+                answered.push(delivery);
+            } else {
+                wanted.push((delivery.workflow.as_str(), Some(delivery.namespace.as_str())));
             }
-            let kind = Some(delivery.namespace.as_str());
-            match checkpointer::claim(&mut transaction, &delivery.workflow, kind, now, lease).await? {
-                Claimed::Granted(Granted {
-                    claim,
-                    attempts,
-                    interrupted,
-                }) => {
-                    let pass = Pass {
-                        records: checkpointer::load(&mut transaction, &claim.workflow).await?,
-                        since: None,
-                        claim,
-                        time: StoreTime::new(self.file().now(), self.file().clock()),
-                        lease,
-                        attempts,
-                        interrupted,
-                    };
-                    acquired.passes.push((pass, delivery));
-                }
-                // Its pass will find that the receipt has changed, and leave the workflow ready.
-                Claimed::Held => {}
-                Claimed::Over => scheduler::done(&mut transaction, &delivery, now).await?,
-            }
+        }
+        scheduler::done(&mut transaction, self.file(), &answered, now).await?;
+        // A workflow that is not granted is held: its pass will find that the receipt has changed, and leave it ready.
+        let mut granted = checkpointer::claim(&mut transaction, &wanted, now, lease).await?;
+        let workflows: Vec<(&str, Option<i64>)> = granted
+            .keys()
+            .map(|workflow| (workflow.as_str(), (request.known)(workflow)))
+            .collect();
+        let mut checkpoints = checkpointer::load(&mut transaction, &workflows).await?;
+        for (place, delivery) in (0..).zip(&deliveries) {
+            let granted = if moot.contains(&place) {
+                None
+            } else {
+                granted.remove(&delivery.workflow)
+            };
+            let Some(Granted {
+                claim,
+                attempts,
+                interrupted,
+            }) = granted
+            else {
+                continue;
+            };
+            let pass = Pass {
+                records: checkpoints.remove(&claim.workflow).unwrap_or_default(),
+                since: (request.known)(&claim.workflow),
+                claim,
+                time: StoreTime::new(self.file().now(), self.file().clock()),
+                lease,
+                attempts,
+                interrupted,
+            };
+            acquired.passes.push((pass, delivery.clone()));
         }
         if taken < request.limit {
             let next = scheduler::next_due(&mut transaction, request.namespaces).await?;
@@ -197,46 +223,40 @@ impl Durable for SqliteDurable {
         if held.is_empty() {
             return Ok(Vec::new());
         }
+        let (lives, deliveries): (Vec<&Life>, Vec<&Delivery>) = held.iter().map(|(life, of)| (life, of)).unzip();
         let mut transaction = self.file().begin().await?;
         let (now, lease) = (self.file().now(), self.file().lease());
-        let receipt = scheduler::receipt(&mut transaction, now, lease).await?;
-        let mut renewed = Vec::with_capacity(held.len());
-        for (life, delivery) in held {
-            let alive = checkpointer::renew(&mut transaction, life, now.after(lease)).await?;
-            let extended = scheduler::extend(&mut transaction, delivery, receipt).await?;
-            renewed.push(Renewed {
+        let alive = checkpointer::renew(&mut transaction, &lives, now.after(lease)).await?;
+        let extended = scheduler::extend(&mut transaction, &deliveries, now, lease).await?;
+        transaction.commit().await?;
+        let renewed = alive.into_iter().zip(extended).zip(deliveries);
+        Ok(renewed
+            .map(|((alive, extended), delivery)| Renewed {
                 alive,
                 delivery: extended.unwrap_or_else(|| delivery.clone()),
-            });
-        }
-        transaction.commit().await?;
-        Ok(renewed)
+            })
+            .collect())
     }
 
     async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<Settled> {
-        let mut transaction = self.file().begin().await?;
-        let now = self.file().now();
-        if !checkpointer::release(&mut transaction, claim, outcome, now).await? {
-            // Nothing was written, so this is only the end of it.
-            transaction.commit().await?;
-            return Ok(Settled::Lost);
+        let settled = self.file().write(Settling::new(claim, Some(delivery), outcome)).await?;
+        if settled.is_held() && outcome.is_over() {
+            self.file().hints().tell_ended(&claim.workflow);
         }
-        if let Settlement::Completed { result } = outcome {
-            checkpointer::record(&mut transaction, claim, RESULT, result).await?;
-        }
-        match outcome {
-            Settlement::Suspended {
-                wake_at: Some(when), ..
-            }
-            | Settlement::Failed {
-                retry_at: Some(when), ..
-            } => scheduler::wake_at(&mut transaction, delivery, *when, now).await?,
-            Settlement::HandedBack => scheduler::wake_at(&mut transaction, delivery, now, now).await?,
-            Settlement::Completed { .. } | Settlement::Suspended { .. } | Settlement::Failed { .. } => {
-                scheduler::done(&mut transaction, delivery, now).await?;
-            }
-        }
-        transaction.commit().await?;
-        Ok(Settled::Woken)
+        Ok(settled)
     }
+}
+
+/// The places of the deliveries that are of no use: the workflow is over or of another kind.
+async fn moot(connection: &mut SqliteConnection, deliveries: &[Delivery]) -> Result<HashSet<i64>> {
+    if deliveries.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let asked = deliveries.iter().map(|each| (&each.workflow, &each.namespace));
+    let moot: Vec<i64> = sqlx::query_scalar(MOOT)
+        .bind(array(asked)?)
+        .fetch_all(connection)
+        .await
+        .doing(|| format!("look whether {} workflows can run", deliveries.len()))?;
+    Ok(moot.into_iter().collect())
 }

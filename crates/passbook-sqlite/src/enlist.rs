@@ -1,14 +1,12 @@
-//! What comes from outside: start, arrive and deliver, in a transaction of ours or of the caller's.
+//! What comes from outside: start, arrive and deliver, in a transaction of the caller's.
 
-use std::future::Future;
-
-use passbook::{Enlist, Error, INPUT, Recorded, Result, Timestamp, Value, check_name};
+use passbook::{Enlist, Error, Recorded, Result, Value};
 use sqlx::SqliteConnection;
 
+use crate::SqliteDurable;
 use crate::error::Doing;
-use crate::{SqliteDurable, checkpointer, scheduler};
+use crate::requests::{Sending, Sent};
 
-const KIND: &str = include_str!("../sql/kind.sql");
 const ENLIST: &str = include_str!("../sql/enlist.sql");
 const ENLISTED: &str = include_str!("../sql/enlisted.sql");
 const WITHDRAW: &str = include_str!("../sql/withdraw.sql");
@@ -18,8 +16,8 @@ const WITHDRAW: &str = include_str!("../sql/withdraw.sql");
 /// another writer came in between.
 ///
 /// While it is open it holds the file's only write lock, so all other writers wait. A call that fails leaves the
-/// transaction as it was before the call; one whose future is dropped may leave half of it, so roll back then. Workers
-/// of other handles find what was committed by their poll.
+/// transaction as it was before the call; one whose future is dropped may leave half of it, so roll back then. Idle workers,
+/// of this process and of others, are told of the commit.
 impl Enlist for SqliteDurable {
     async fn start_in(
         &self,
@@ -28,10 +26,10 @@ impl Enlist for SqliteDurable {
         workflow: &str,
         input: &Value,
     ) -> Result<Recorded> {
-        let now = self.file().now();
-        mark(tx).await?;
-        let started = start(tx, namespace, workflow, input, now).await;
-        close(tx, started).await
+        Ok(self
+            .send(tx, Sending::start(namespace, workflow, input)?)
+            .await?
+            .recorded)
     }
 
     async fn arrive_in(
@@ -42,10 +40,10 @@ impl Enlist for SqliteDurable {
         key: &str,
         value: &Value,
     ) -> Result<Recorded> {
-        let now = self.file().now();
-        mark(tx).await?;
-        let arrived = arrive(tx, namespace, workflow, key, value, now).await;
-        close(tx, arrived).await
+        Ok(self
+            .send(tx, Sending::arrive(namespace, workflow, key, value)?)
+            .await?
+            .recorded)
     }
 
     async fn deliver_in(
@@ -55,24 +53,26 @@ impl Enlist for SqliteDurable {
         workflow: &str,
         value: &Value,
     ) -> Result<String> {
-        let now = self.file().now();
-        mark(tx).await?;
-        let delivered = deliver(tx, namespace, workflow, value, now).await;
-        close(tx, delivered).await
+        Ok(self.send(tx, Sending::deliver(namespace, workflow, value)?).await?.key)
     }
 }
 
-fn mark(tx: &mut SqliteConnection) -> impl Future<Output = Result<()>> + Send {
-    run(tx, ENLIST)
-}
-
-/// Keeps what the call did, or undoes just that.
-async fn close<T>(tx: &mut SqliteConnection, outcome: Result<T>) -> Result<T> {
-    if outcome.is_err() {
-        run(tx, WITHDRAW).await?;
+impl SqliteDurable {
+    async fn send(&self, tx: &mut SqliteConnection, sending: Sending) -> Result<Sent> {
+        run(tx, ENLIST).await?;
+        let sent = match Sending::send(&[&sending], tx, self.file()).await {
+            Ok(mut sent) => sent
+                .pop()
+                .unwrap_or_else(|| Err(Error::store("a write was not answered"))),
+            Err(error) => Err(error),
+        };
+        // Keeps what the call did, or undoes just that.
+        if sent.is_err() {
+            run(tx, WITHDRAW).await?;
+        }
+        run(tx, ENLISTED).await?;
+        sent
     }
-    run(tx, ENLISTED).await?;
-    outcome
 }
 
 async fn run(tx: &mut SqliteConnection, statement: &'static str) -> Result<()> {
@@ -81,66 +81,4 @@ async fn run(tx: &mut SqliteConnection, statement: &'static str) -> Result<()> {
         .await
         .doing(|| "take part in the caller's transaction".to_owned())?;
     Ok(())
-}
-
-/// Refuses a namespace other than the one that the workflow was started under.
-pub(crate) async fn check_kind(connection: &mut SqliteConnection, namespace: &str, workflow: &str) -> Result<()> {
-    let kind: Option<Option<String>> = sqlx::query_scalar(KIND)
-        .bind(workflow)
-        .fetch_optional(connection)
-        .await
-        .doing(|| format!("look up the kind of workflow `{workflow}`"))?;
-    match kind.flatten() {
-        Some(kind) if kind != namespace => Err(Error::wrong_kind(workflow, namespace)),
-        _ => Ok(()),
-    }
-}
-
-pub(crate) async fn start(
-    connection: &mut SqliteConnection,
-    namespace: &str,
-    workflow: &str,
-    input: &Value,
-    now: Timestamp,
-) -> Result<Recorded> {
-    check_name("namespace", namespace)?;
-    check_name("workflow id", workflow)?;
-    check_kind(connection, namespace, workflow).await?;
-    let recorded = checkpointer::supply(connection, workflow, INPUT, input, Some(namespace)).await?;
-    // A later start changes nothing: it must neither wake a sleeper nor bring back what has finished.
-    if recorded.first {
-        scheduler::wake(connection, namespace, workflow, now).await?;
-    }
-    Ok(recorded)
-}
-
-pub(crate) async fn arrive(
-    connection: &mut SqliteConnection,
-    namespace: &str,
-    workflow: &str,
-    key: &str,
-    value: &Value,
-    now: Timestamp,
-) -> Result<Recorded> {
-    check_name("namespace", namespace)?;
-    check_name("workflow id", workflow)?;
-    check_name("key", key)?;
-    check_kind(connection, namespace, workflow).await?;
-    scheduler::wake(connection, namespace, workflow, now).await?;
-    let kind = (key == INPUT).then_some(namespace);
-    checkpointer::supply(connection, workflow, key, value, kind).await
-}
-
-pub(crate) async fn deliver(
-    connection: &mut SqliteConnection,
-    namespace: &str,
-    workflow: &str,
-    value: &Value,
-    now: Timestamp,
-) -> Result<String> {
-    check_name("namespace", namespace)?;
-    check_name("workflow id", workflow)?;
-    check_kind(connection, namespace, workflow).await?;
-    scheduler::wake(connection, namespace, workflow, now).await?;
-    checkpointer::append(connection, workflow, value).await
 }

@@ -1,6 +1,6 @@
 //! Only for looking.
 
-use passbook::{Filter, Finished, Inspect, Result, State, Status};
+use passbook::{Endings, Filter, Finished, Inspect, Result, State, Status};
 use sqlx::SqliteConnection;
 
 use crate::error::Doing;
@@ -25,6 +25,10 @@ impl Inspect for SqliteDurable {
     async fn finished(&self, workflows: &[String]) -> Result<Vec<Finished>> {
         finished(self.file(), workflows).await
     }
+
+    fn endings(&self) -> Endings {
+        self.file().endings()
+    }
 }
 
 /// Sees the queue that is in the same file, whichever queue is in use.
@@ -39,6 +43,10 @@ impl Inspect for SqliteCheckpointer {
 
     async fn finished(&self, workflows: &[String]) -> Result<Vec<Finished>> {
         finished(&self.file, workflows).await
+    }
+
+    fn endings(&self) -> Endings {
+        self.file.endings()
     }
 }
 

@@ -24,6 +24,7 @@
 //!
 //! SQLite has one write lock for a file. Inside a process all writes queue fairly for one connection; between processes
 //! they wait for the lock, up to [`SqliteOptions::patience`], and fail as unavailable after that. Reads wait for nobody.
+//! Writes that wait for the lock go together in one transaction, unless [`SqliteOptions::batching`] is off.
 //!
 //! A `transact` effect holds that lock from its beginning to its commit. While it runs, nothing else is written: no
 //! start, no record, no renewal, by any process. Keep effects short: **no network calls in them**. What follows for
@@ -35,6 +36,7 @@
 //! SQLite has no server, so the store's clock is the machine's wall clock. Processes on one machine share it; when it is
 //! set back, leases and sleeps last longer by as much.
 
+mod batch;
 mod checkpointer;
 mod connection;
 mod durable;
@@ -43,8 +45,11 @@ mod error;
 mod inspect;
 mod migrate;
 mod options;
+mod requests;
 mod rows;
 mod scheduler;
+mod settling;
+mod watch;
 
 pub use checkpointer::SqliteCheckpointer;
 pub use connection::{SqliteFile, Transaction};

@@ -28,6 +28,7 @@ pub struct SqliteOptions {
     pub(crate) poll: Duration,
     pub(crate) patience: Duration,
     pub(crate) readers: u32,
+    pub(crate) batching: bool,
     pub(crate) clock: Clock,
 }
 
@@ -38,6 +39,7 @@ impl Default for SqliteOptions {
             poll: Duration::from_millis(200),
             patience: Duration::from_secs(30),
             readers: 4,
+            batching: true,
             clock: Clock::store(),
         }
     }
@@ -54,7 +56,8 @@ impl SqliteOptions {
 
     /// How long an idle worker waits before it looks again. 200 milliseconds unless told otherwise.
     ///
-    /// What the same process makes ready is told to its workers at once; the poll finds what other processes made ready.
+    /// What the same process makes ready is told to its workers at once, and an idle worker sees within some ten milliseconds
+    /// that another process has written to the file; the poll finds what they have missed.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.poll = poll;
         self
@@ -70,6 +73,14 @@ impl SqliteOptions {
     /// At most how many connections read at once. 4 unless told otherwise.
     pub fn readers(mut self, readers: u32) -> Self {
         self.readers = readers;
+        self
+    }
+
+    /// Whether starts, arrivals, deliveries, records and settlements that are asked for while the file is being written go
+    /// together in the next transaction. They do unless told otherwise. A lone one is not delayed by it, a bad one fails
+    /// alone, and a call returns when its commit did, either way.
+    pub fn batching(mut self, batching: bool) -> Self {
+        self.batching = batching;
         self
     }
 

@@ -1,6 +1,7 @@
 //! Rows as the library knows them.
 
 use passbook::{Error, Finished, Record, Result, State, Status, Timestamp, Value};
+use serde::{Serialize, Serializer as _};
 use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
 
@@ -58,6 +59,15 @@ fn state(row: &SqliteRow) -> sqlx::Result<State> {
 /// A count that cannot be negative, whatever another program has written.
 pub(crate) fn attempts(stored: i64) -> u32 {
     u32::try_from(stored.max(0)).unwrap_or(u32::MAX)
+}
+
+/// Rows as a JSON array, for `json_each`.
+pub(crate) fn array<R: Serialize>(rows: impl IntoIterator<Item = R>) -> Result<String> {
+    let mut json = Vec::new();
+    let written = serde_json::Serializer::new(&mut json).collect_seq(rows);
+    let unwritten = |error: serde_json::Error| Error::refused("a row cannot be written").with_source(error);
+    written.map_err(unwritten)?;
+    String::from_utf8(json).map_err(|error| Error::refused("a row cannot be written").with_source(error))
 }
 
 /// Names as a JSON array, for a column or for `json_each`.

@@ -1,5 +1,6 @@
 //! The queue.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use passbook::{Clock, Delivery, Error, Result, Scheduler, Timestamp, check_name};
@@ -7,9 +8,9 @@ use sqlx::SqliteConnection;
 
 use crate::SqliteFile;
 use crate::error::Doing;
+use crate::rows::array;
 
 const MAKE_READY: &str = include_str!("../sql/make_ready.sql");
-const WAKE: &str = include_str!("../sql/wake.sql");
 const DUE: &str = include_str!("../sql/due.sql");
 const RECEIPT: &str = include_str!("../sql/receipt.sql");
 const TAKE: &str = include_str!("../sql/take.sql");
@@ -82,7 +83,7 @@ impl Scheduler for SqliteScheduler {
         check_name("namespace", namespace)?;
         check_name("workflow id", workflow)?;
         let mut transaction = self.file.begin().await?;
-        make_ready(&mut transaction, namespace, workflow, self.file.now()).await?;
+        make_ready(&mut transaction, &self.file, namespace, workflow, self.file.now()).await?;
         transaction.commit().await
     }
 
@@ -100,13 +101,15 @@ impl Scheduler for SqliteScheduler {
 
     async fn wake_at(&self, delivery: &Delivery, when: Timestamp) -> Result<()> {
         let mut transaction = self.file.begin().await?;
-        wake_at(&mut transaction, delivery, when, self.file.now()).await?;
+        wake_at(&mut transaction, &[(delivery, when)], self.file.now()).await?;
+        // Also when it is due later: an idle worker would look too late, were it not told.
+        self.file.wakes();
         transaction.commit().await
     }
 
     async fn done(&self, delivery: &Delivery) -> Result<()> {
         let mut transaction = self.file.begin().await?;
-        done(&mut transaction, delivery, self.file.now()).await?;
+        done(&mut transaction, &self.file, &[delivery], self.file.now()).await?;
         transaction.commit().await
     }
 
@@ -114,14 +117,11 @@ impl Scheduler for SqliteScheduler {
         if deliveries.is_empty() {
             return Ok(Vec::new());
         }
+        let deliveries: Vec<&Delivery> = deliveries.iter().collect();
         let mut transaction = self.file.begin().await?;
-        let receipt = receipt(&mut transaction, self.file.now(), self.file.lease()).await?;
-        let mut extended = Vec::with_capacity(deliveries.len());
-        for delivery in deliveries {
-            extended.extend(extend(&mut transaction, delivery, receipt).await?);
-        }
+        let extended = extend(&mut transaction, &deliveries, self.file.now(), self.file.lease()).await?;
         transaction.commit().await?;
-        Ok(extended)
+        Ok(extended.into_iter().flatten().collect())
     }
 
     async fn cancel(&self, namespace: &str, workflow: &str) -> Result<()> {
@@ -136,7 +136,7 @@ impl Scheduler for SqliteScheduler {
     }
 
     async fn hinted(&self) {
-        self.file.hinted().await;
+        self.file.ready().await;
     }
 }
 
@@ -170,46 +170,56 @@ pub(crate) async fn take(
     now: Timestamp,
     lease: Duration,
 ) -> Result<Vec<Delivery>> {
-    let mut taken = Vec::new();
+    let mut taken: Vec<Delivery> = Vec::new();
     if limit == 0 || namespaces.is_empty() {
         return Ok(taken);
     }
     let receipt = receipt(connection, now, lease).await?;
     let share = limit.div_ceil(namespaces.len());
+    // Those that have more than their share.
+    let mut namespaces: Vec<&String> = namespaces.iter().collect();
     for most in [share, limit] {
+        let mut more = Vec::new();
         for namespace in namespaces {
             let most = most.min(limit - taken.len());
             if most == 0 {
                 return Ok(taken);
             }
+            let limit = i64::try_from(most).unwrap_or(i64::MAX);
             let due: Vec<String> = sqlx::query_scalar(DUE)
                 .bind(namespace)
                 .bind(now.as_micros())
-                .bind(i64::try_from(most).unwrap_or(i64::MAX))
+                .bind(limit)
                 .fetch_all(&mut *connection)
                 .await
                 .doing(|| format!("look what is due in namespace `{namespace}`"))?;
-            for workflow in due {
-                sqlx::query(TAKE)
-                    .bind(namespace)
-                    .bind(&workflow)
-                    .bind(receipt.as_micros())
-                    .execute(&mut *connection)
-                    .await
-                    .doing(|| format!("take workflow `{workflow}` of namespace `{namespace}`"))?;
-                taken.push(Delivery {
-                    namespace: namespace.clone(),
-                    workflow,
-                    receipt,
-                });
+            if due.len() == most {
+                more.push(namespace);
             }
+            if due.is_empty() {
+                continue;
+            }
+            sqlx::query(TAKE)
+                .bind(namespace)
+                .bind(now.as_micros())
+                .bind(limit)
+                .bind(receipt.as_micros())
+                .execute(&mut *connection)
+                .await
+                .doing(|| format!("take {} workflows of namespace `{namespace}`", due.len()))?;
+            taken.extend(due.into_iter().map(|workflow| Delivery {
+                namespace: namespace.clone(),
+                workflow,
+                receipt,
+            }));
         }
+        namespaces = more;
     }
     Ok(taken)
 }
 
 /// Draws the receipt of what is hidden from now on for one lease.
-pub(crate) async fn receipt(connection: &mut SqliteConnection, now: Timestamp, lease: Duration) -> Result<Timestamp> {
+async fn receipt(connection: &mut SqliteConnection, now: Timestamp, lease: Duration) -> Result<Timestamp> {
     sqlx::query_scalar(RECEIPT)
         .bind(now.after(lease).as_micros())
         .fetch_one(connection)
@@ -220,6 +230,7 @@ pub(crate) async fn receipt(connection: &mut SqliteConnection, now: Timestamp, l
 
 pub(crate) async fn make_ready(
     connection: &mut SqliteConnection,
+    file: &SqliteFile,
     namespace: &str,
     workflow: &str,
     now: Timestamp,
@@ -231,82 +242,95 @@ pub(crate) async fn make_ready(
         .execute(connection)
         .await
         .doing(|| format!("make workflow `{workflow}` ready"))?;
+    file.wakes();
     Ok(())
 }
 
-/// Makes the workflow ready unless it is over.
-pub(crate) async fn wake(
-    connection: &mut SqliteConnection,
-    namespace: &str,
-    workflow: &str,
-    now: Timestamp,
-) -> Result<()> {
-    sqlx::query(WAKE)
-        .bind(namespace)
-        .bind(workflow)
-        .bind(now.as_micros())
-        .execute(connection)
-        .await
-        .doing(|| format!("wake workflow `{workflow}`"))?;
-    Ok(())
-}
-
+/// Hides deliveries for another lease. Each under its new receipt, where it was still held.
 pub(crate) async fn extend(
     connection: &mut SqliteConnection,
-    delivery: &Delivery,
-    receipt: Timestamp,
-) -> Result<Option<Delivery>> {
-    let done = sqlx::query(EXTEND)
-        .bind(&delivery.namespace)
-        .bind(&delivery.workflow)
-        .bind(delivery.receipt.as_micros())
+    deliveries: &[&Delivery],
+    now: Timestamp,
+    lease: Duration,
+) -> Result<Vec<Option<Delivery>>> {
+    let receipt = receipt(connection, now, lease).await?;
+    let extended: HashSet<(String, String)> = sqlx::query_as(EXTEND)
+        .bind(receipts(deliveries)?)
         .bind(receipt.as_micros())
-        .execute(connection)
+        .fetch_all(connection)
         .await
-        .doing(|| format!("extend the delivery of workflow `{}`", delivery.workflow))?;
-    Ok((done.rows_affected() == 1).then(|| Delivery {
-        receipt,
-        ..delivery.clone()
-    }))
+        .doing(|| format!("extend {} deliveries", deliveries.len()))?
+        .into_iter()
+        .collect();
+    let extended = deliveries.iter().map(|delivery| {
+        let key = (delivery.namespace.clone(), delivery.workflow.clone());
+        extended.contains(&key).then(|| Delivery {
+            receipt,
+            ..(*delivery).clone()
+        })
+    });
+    Ok(extended.collect())
 }
 
+/// Answers for deliveries that are due again.
 pub(crate) async fn wake_at(
     connection: &mut SqliteConnection,
-    delivery: &Delivery,
-    when: Timestamp,
+    deliveries: &[(&Delivery, Timestamp)],
     now: Timestamp,
 ) -> Result<()> {
+    if deliveries.is_empty() {
+        return Ok(());
+    }
+    let asked = deliveries.iter().map(|(delivery, when)| {
+        let receipt = delivery.receipt.as_micros();
+        (&delivery.namespace, &delivery.workflow, receipt, when.as_micros())
+    });
     sqlx::query(WAKE_AT)
-        .bind(&delivery.namespace)
-        .bind(&delivery.workflow)
-        .bind(delivery.receipt.as_micros())
-        .bind(when.as_micros())
+        .bind(array(asked)?)
         .bind(now.as_micros())
         .execute(connection)
         .await
-        .doing(|| format!("answer for the delivery of workflow `{}`", delivery.workflow))?;
+        .doing(|| format!("answer for {} deliveries", deliveries.len()))?;
     Ok(())
 }
 
-pub(crate) async fn done(connection: &mut SqliteConnection, delivery: &Delivery, now: Timestamp) -> Result<()> {
-    let doing = || format!("answer for the delivery of workflow `{}`", delivery.workflow);
+/// Answers for deliveries after which nothing is to be run.
+pub(crate) async fn done(
+    connection: &mut SqliteConnection,
+    file: &SqliteFile,
+    deliveries: &[&Delivery],
+    now: Timestamp,
+) -> Result<()> {
+    if deliveries.is_empty() {
+        return Ok(());
+    }
+    let asked = receipts(deliveries)?;
+    let doing = || format!("answer for {} deliveries", deliveries.len());
     let done = sqlx::query(DONE)
-        .bind(&delivery.namespace)
-        .bind(&delivery.workflow)
-        .bind(delivery.receipt.as_micros())
+        .bind(&asked)
         .execute(&mut *connection)
         .await
         .doing(doing)?;
-    if done.rows_affected() == 0 {
-        sqlx::query(HURRY)
-            .bind(&delivery.namespace)
-            .bind(&delivery.workflow)
+    if done.rows_affected() < deliveries.len() as u64 {
+        let hurried = sqlx::query(HURRY)
+            .bind(&asked)
             .bind(now.as_micros())
             .execute(connection)
             .await
             .doing(doing)?;
+        if hurried.rows_affected() > 0 {
+            file.wakes();
+        }
     }
     Ok(())
+}
+
+/// Rows of namespace, workflow and receipt.
+fn receipts(deliveries: &[&Delivery]) -> Result<String> {
+    array(deliveries.iter().map(|delivery| {
+        let receipt = delivery.receipt.as_micros();
+        (&delivery.namespace, &delivery.workflow, receipt)
+    }))
 }
 
 pub(crate) async fn dequeue(connection: &mut SqliteConnection, namespace: &str, workflow: &str) -> Result<()> {

@@ -21,13 +21,18 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     ),
     (
         "postgres",
+        "append.sql",
+        "locks the workflow before it draws; SQLite holds its lock, and `supply.sql` draws the key",
+    ),
+    (
+        "postgres",
         "arrive.sql",
         "one statement; SQLite sends with `supply.sql` and `wake.sql` in one transaction",
     ),
     (
         "postgres",
         "arrive_many.sql",
-        "one statement for many callers; SQLite has one writer, who needs none",
+        "one statement for many callers; so is `supply.sql` on SQLite, for one too",
     ),
     (
         "postgres",
@@ -42,7 +47,7 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     (
         "postgres",
         "deliver.sql",
-        "one statement; SQLite files with `append.sql` and `wake.sql` in one transaction",
+        "one statement; SQLite files with `supply.sql` and `wake.sql` in one transaction",
     ),
     (
         "postgres",
@@ -72,7 +77,7 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     (
         "postgres",
         "record_many.sql",
-        "one statement for many callers; SQLite has one writer, who needs none",
+        "one statement for many callers; so is `record.sql` on SQLite, for one too",
     ),
     (
         "postgres",
@@ -82,17 +87,17 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     (
         "postgres",
         "settle_many.sql",
-        "one statement for many callers; SQLite has one writer, who needs none",
+        "one statement for many callers; so is `release.sql` on SQLite, for one too",
     ),
     (
         "postgres",
         "start.sql",
-        "one statement; SQLite starts with `supply.sql`, `kind.sql` and `make_ready.sql` in one transaction",
+        "one statement; SQLite starts with `supply.sql` and `wake.sql` in one transaction",
     ),
     (
         "postgres",
         "start_many.sql",
-        "one statement for many callers; SQLite has one writer, who needs none",
+        "one statement for many callers; so is `supply.sql` on SQLite, for one too",
     ),
     (
         "postgres",
@@ -101,13 +106,23 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     ),
     (
         "sqlite",
+        "advance.sql",
+        "moves the last number drawn in a table; Postgres has sequences",
+    ),
+    (
+        "sqlite",
         "applied.sql",
         "notes a migration; Postgres notes it in the migration's own text",
     ),
     (
         "sqlite",
-        "draw.sql",
-        "draws a number from a table; Postgres has sequences",
+        "awaited.sql",
+        "looks for what a pass waits for; part of `settle.sql` on Postgres",
+    ),
+    (
+        "sqlite",
+        "drawn.sql",
+        "the last number, as a pass that ends is told it; part of `settle.sql` on Postgres",
     ),
     (
         "sqlite",
@@ -133,12 +148,17 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     (
         "sqlite",
         "kind.sql",
-        "reads the kind of a workflow; part of `start.sql` and `arrive.sql` on Postgres",
+        "reads the kind of a workflow that another kind was named for; part of `start.sql` and `arrive.sql` on Postgres",
     ),
     (
         "sqlite",
         "mark.sql",
         "a savepoint shows whether an effect ended the transaction; on Postgres the driver knows",
+    ),
+    (
+        "sqlite",
+        "moot.sql",
+        "finds deliveries that are of no use; part of `acquire.sql` and `load.sql` on Postgres",
     ),
     (
         "sqlite",
@@ -180,6 +200,11 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
         "sqlite",
         "withdraw.sql",
         "a statement that fails undoes itself on Postgres; on SQLite a savepoint spans the statements of one call",
+    ),
+    (
+        "sqlite",
+        "woken.sql",
+        "sees which ends are due again; part of `settle.sql` on Postgres",
     ),
 ];
 

@@ -9,9 +9,9 @@ use sqlx::{AssertSqlSafe, PgConnection, Row as _, Transaction};
 use crate::fixture::{EnlistFixture, Fixture, LEASE};
 use crate::server::{Schema, schema};
 
-/// A schema of its own in the database that the test command starts.
+/// A schema of its own in the database that the test command starts. `Database<false>` makes each write by itself.
 #[derive(Debug)]
-pub struct Database {
+pub struct Database<const BATCHING: bool = true> {
     store: Postgres,
     clock: Clock,
     schema: Schema,
@@ -19,7 +19,7 @@ pub struct Database {
     pooler: Option<String>,
 }
 
-impl Database {
+impl<const BATCHING: bool> Database<BATCHING> {
     /// The same behind a transaction pooler, which is reached under this URL.
     pub async fn behind(pooler: &str, clock: Clock) -> Self {
         Self::made(clock, Some(pooler.to_owned())).await
@@ -51,6 +51,7 @@ impl Database {
         options
             .lease(LEASE)
             .connections(8)
+            .batching(BATCHING)
             .connect(&url)
             .await
             .expect("a store")
@@ -72,7 +73,7 @@ impl Database {
     }
 }
 
-impl Fixture for Database {
+impl<const BATCHING: bool> Fixture for Database<BATCHING> {
     type Store = Postgres;
 
     async fn open_under(clock: Clock) -> Self {
@@ -123,7 +124,7 @@ impl Fixture for Database {
     }
 }
 
-impl EnlistFixture for Database {
+impl<const BATCHING: bool> EnlistFixture for Database<BATCHING> {
     type Open = Transaction<'static, sqlx::Postgres>;
 
     async fn begin(&self) -> Self::Open {

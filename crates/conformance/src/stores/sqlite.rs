@@ -6,22 +6,23 @@ use passbook_sqlite::{Sqlite, Transaction};
 use sqlx::SqliteConnection;
 use tempfile::TempDir;
 
-/// A SQLite file in a folder of its own.
+/// A SQLite file in a folder of its own. `File<false>` makes each write by itself.
 #[derive(Debug)]
-pub struct File {
+pub struct File<const BATCHING: bool = true> {
     store: Sqlite,
     clock: Clock,
     folder: TempDir,
 }
 
-impl File {
+impl<const BATCHING: bool> File<BATCHING> {
     async fn handle(folder: &TempDir, clock: &Clock) -> Sqlite {
         let options = Sqlite::options().lease(LEASE).clock(clock.clone());
+        let options = options.batching(BATCHING);
         options.open(folder.path().join("store.db")).await.expect("a store")
     }
 }
 
-impl Fixture for File {
+impl<const BATCHING: bool> Fixture for File<BATCHING> {
     type Store = Sqlite;
 
     async fn open_under(clock: Clock) -> Self {
@@ -84,7 +85,7 @@ impl Fixture for File {
     }
 }
 
-impl EnlistFixture for File {
+impl<const BATCHING: bool> EnlistFixture for File<BATCHING> {
     type Open = Transaction;
 
     async fn begin(&self) -> Transaction {

@@ -138,13 +138,16 @@ impl Asking {
         let longest = store.scheduler().poll().max(first);
         let mut pause = first;
         let mut all_at = Instant::now();
+        // However often everything may have changed.
+        let mut not_before = all_at;
         let mut ask = Ask::All;
         while self.waiters.anybody() {
             let began = Instant::now();
             match ask {
                 Ask::All => {
                     self.ask(&store, &self.waiters.all()).await;
-                    all_at = Instant::now() + pause.max(began.elapsed() * SHARE);
+                    not_before = Instant::now() + began.elapsed() * SHARE;
+                    all_at = not_before.max(Instant::now() + pause);
                     pause = (pause * 3 / 2).min(longest);
                 }
                 Ask::Some(told) => {
@@ -158,7 +161,14 @@ impl Asking {
                 }
             }
             ask = tokio::select! {
-                told = endings.next() => gather(told, &mut endings),
+                told = endings.next() => match gather(told, &mut endings) {
+                    Some(told) => Ask::Some(told),
+                    None if Instant::now() >= not_before => Ask::All,
+                    None => {
+                        all_at = not_before;
+                        Ask::Some(HashSet::new())
+                    }
+                },
                 () = self.waiters.0.came.notified() => Ask::Some(HashSet::new()),
                 () = tokio::time::sleep_until(all_at.into()) => Ask::All,
             };
@@ -177,16 +187,16 @@ impl Asking {
     }
 }
 
-/// Everything that has been told by now goes into one question.
-fn gather(first: Option<String>, endings: &mut Endings) -> Ask {
+/// Everything that has been told by now goes into one question; `None` when that may be anything.
+fn gather(first: Option<String>, endings: &mut Endings) -> Option<HashSet<String>> {
     let mut told = HashSet::new();
     let mut next = Some(first);
     while let Some(ended) = next {
         match ended {
             Some(workflow) => told.insert(workflow),
-            None => return Ask::All,
+            None => return None,
         };
         next = endings.try_next();
     }
-    Ask::Some(told)
+    Some(told)
 }
