@@ -1,34 +1,48 @@
 -- Takes what is due and claims it. Locks queue rows (skipping those that others hold), then claim rows in the order of the
 -- workflows. The room is shared out in turn among the namespaces before anything is locked, so that no row is leased that is
 -- not handed out. Rows are rewritten by upsert because its index look-up is no choice of the planner. A row comes back for
--- each delivery, with a token where the claim was granted; one row without a workflow when there is none.
--- $1 namespaces, $2 limit, $3 now, $4 lease
-WITH share AS MATERIALIZED (
-    SELECT turns.namespace, count(*) AS share
+-- each delivery, with a token where the claim was granted; one row without a workflow when there is none. What is due from
+-- before a namespace's moment in $5 is not looked at: while a snapshot is held open, the index is full there of entries of rows
+-- that are gone. `next_due` is looked for only when there was room left.
+-- $1 namespaces, $2 limit, $3 now, $4 lease, $5 from when each namespace is looked at, NULL for everything
+WITH wanted AS MATERIALIZED (
+    SELECT w.namespace, coalesce(w.since, '-infinity') AS since, w.place
+    FROM unnest((SELECT $1::text[]), (SELECT $5::timestamptz[])) WITH ORDINALITY AS w (namespace, since, place)
+), share AS MATERIALIZED (
+    SELECT wanted.namespace, wanted.since, (SELECT $2::bigint) AS share
+    FROM wanted
+    WHERE (SELECT count(*) FROM wanted) = 1
+    UNION ALL
+    SELECT turns.namespace, turns.since, count(*)
     FROM (
-        SELECT w.namespace, w.place, row_number() OVER (PARTITION BY w.place) AS turn
-        FROM unnest((SELECT $1::text[])) WITH ORDINALITY AS w (namespace, place)
+        SELECT w.namespace, w.since, w.place, row_number() OVER (PARTITION BY w.place) AS turn
+        FROM wanted w
         CROSS JOIN LATERAL (
             SELECT FROM {schema}workflow_queue q
-            WHERE q.namespace = w.namespace AND q.visible_at <= coalesce((SELECT $3::timestamptz), now())
+            WHERE q.namespace = w.namespace
+              AND q.visible_at >= w.since AND q.visible_at <= coalesce((SELECT $3::timestamptz), now())
             ORDER BY q.visible_at
             LIMIT (SELECT $2::bigint)
         ) q
+        WHERE (SELECT count(*) FROM wanted) > 1
         ORDER BY turn, w.place
         LIMIT (SELECT $2::bigint)
     ) turns
-    GROUP BY turns.namespace
+    GROUP BY turns.namespace, turns.since
 ), due AS MATERIALIZED (
-    SELECT q.namespace, q.workflow
+    SELECT q.namespace, q.workflow, q.visible_at
     FROM share
     CROSS JOIN LATERAL (
-        SELECT q.namespace, q.workflow
+        SELECT q.namespace, q.workflow, q.visible_at
         FROM {schema}workflow_queue q
-        WHERE q.namespace = share.namespace AND q.visible_at <= coalesce((SELECT $3::timestamptz), now())
+        WHERE q.namespace = share.namespace
+          AND q.visible_at >= share.since AND q.visible_at <= coalesce((SELECT $3::timestamptz), now())
         ORDER BY q.visible_at
         LIMIT share.share
         FOR UPDATE SKIP LOCKED
     ) q
+    -- Says nothing new, except to the planner, who thinks that every share is large.
+    LIMIT (SELECT $2::bigint)
 ), hidden AS (
     INSERT INTO {schema}workflow_queue AS q (namespace, workflow, visible_at)
     SELECT due.namespace, due.workflow, coalesce((SELECT $3::timestamptz), now()) + (SELECT $4::interval)
@@ -63,7 +77,7 @@ SELECT
     coalesce((SELECT $3::timestamptz), now()) AS now,
     (
         SELECT min(next.visible_at)
-        FROM unnest((SELECT $1::text[])) AS w (namespace)
+        FROM wanted w
         CROSS JOIN LATERAL (
             SELECT q.visible_at
             FROM {schema}workflow_queue q
@@ -71,8 +85,9 @@ SELECT
             ORDER BY q.visible_at
             LIMIT 1
         ) next
+        WHERE (SELECT count(*) FROM due) < (SELECT $2::bigint)
     ) AS next_due,
-    taken.namespace, taken.workflow, taken.visible_at, taken.token, taken.attempts, taken.running,
+    taken.namespace, taken.workflow, taken.visible_at, taken.was, taken.token, taken.attempts, taken.running,
     CASE WHEN taken.token IS NULL THEN (
         SELECT c.state IN ('completed', 'failed', 'cancelled')
         FROM {schema}workflow_claim c
@@ -80,7 +95,10 @@ SELECT
     ) END AS over
 FROM (SELECT 1) one
 LEFT JOIN (
-    SELECT hidden.namespace, hidden.workflow, hidden.visible_at, granted.token, granted.attempts, granted.running
+    SELECT
+        hidden.namespace, hidden.workflow, hidden.visible_at, greatest(due.visible_at, 'epoch') AS was, granted.token, granted.attempts,
+        granted.running
     FROM hidden
+    JOIN due ON due.namespace = hidden.namespace AND due.workflow = hidden.workflow
     LEFT JOIN granted ON granted.workflow = hidden.workflow AND granted.namespace = hidden.namespace
 ) taken ON true

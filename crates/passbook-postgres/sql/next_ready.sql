@@ -27,6 +27,8 @@ WITH share AS MATERIALIZED (
         LIMIT share.share
         FOR UPDATE SKIP LOCKED
     ) q
+    -- Says nothing new, except to the planner, who thinks that every share is large.
+    LIMIT (SELECT $2::bigint)
 )
 INSERT INTO {schema}workflow_queue AS q (namespace, workflow, visible_at)
 SELECT due.namespace, due.workflow, coalesce((SELECT $3::timestamptz), now()) + (SELECT $4::interval)

@@ -15,6 +15,7 @@ use crate::PostgresOptions;
 use crate::batch::Batcher;
 use crate::error::{Doing, is_collision};
 use crate::hints::Telling;
+use crate::horizon::Horizon;
 use crate::requests::{Arrival, Message, Recording, Start};
 use crate::rows::moment;
 use crate::settling::Settling;
@@ -38,6 +39,7 @@ pub(crate) struct Link {
     pub(crate) clock: Clock,
     pub(crate) hints: bool,
     pub(crate) telling: Telling,
+    pub(crate) horizon: Horizon,
     pub(crate) batching: bool,
     pub(crate) records: Batcher<Recording>,
     pub(crate) starts: Batcher<Start>,
@@ -69,6 +71,7 @@ impl Link {
             clock: options.clock.clone(),
             hints: options.hints,
             telling: Telling::default(),
+            horizon: Horizon::default(),
             batching: options.batching,
             records: Batcher::default(),
             starts: Batcher::default(),

@@ -142,7 +142,16 @@ impl Durable for PostgresDurable {
     async fn acquire(&self, request: &Acquire<'_>) -> Result<Acquired> {
         let (link, now, lease) = (self.link(), self.link().bound_now(), self.link().lease_interval());
         let namespaces = request.namespaces;
-        let bind = |q: Asking| q.bind(namespaces).bind(limit(request.limit)).bind(now).bind(lease);
+        let since: Vec<_> = link
+            .horizon
+            .since(namespaces)
+            .into_iter()
+            .map(|since| since.map(moment))
+            .collect();
+        let bind = |q: Asking| {
+            let q = q.bind(namespaces).bind(limit(request.limit));
+            q.bind(now).bind(lease).bind(&since)
+        };
         let what = || format!("take from `{}`", namespaces.join("`, `"));
         let rows = link.ask(&link.statements.acquire, bind, what).await?;
         let time = |row: &_| Ok((rows::timestamp(row, "now")?, rows::maybe_timestamp(row, "next_due")?));
@@ -151,6 +160,8 @@ impl Durable for PostgresDurable {
             .into_iter()
             .flatten()
             .collect();
+        let rows = taken.iter().map(|taken| (taken.delivery.namespace.as_str(), taken.was));
+        link.horizon.took(rows, taken.len() < request.limit);
         // Where the room was used up, there may be more, also when some of what was taken is held or over.
         let soon = if taken.len() < request.limit {
             due.map(|due| now.until(due))
@@ -163,6 +174,7 @@ impl Durable for PostgresDurable {
             delivery,
             granted,
             over,
+            ..
         } in taken
         {
             match granted {
@@ -272,6 +284,8 @@ const AGAIN: Duration = Duration::from_millis(50);
 
 struct Taken {
     delivery: Delivery,
+    /// Since when it was due.
+    was: Timestamp,
     granted: Option<passbook::Granted>,
     over: bool,
 }
@@ -288,6 +302,7 @@ fn taken(row: &PgRow) -> sqlx::Result<Option<Taken>> {
     };
     let over = row.try_get::<Option<bool>, _>("over")?.unwrap_or(false);
     Ok(Some(Taken {
+        was: rows::timestamp(row, "was")?,
         delivery,
         granted,
         over,

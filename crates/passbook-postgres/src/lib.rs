@@ -28,6 +28,7 @@ mod durable;
 mod enlist;
 mod error;
 mod hints;
+mod horizon;
 mod inspect;
 mod migrate;
 mod options;

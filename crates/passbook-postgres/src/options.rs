@@ -145,6 +145,10 @@ impl PostgresOptions {
         })?;
         if self.pooler {
             connect = connect.statement_cache_capacity(0);
+        } else if !url.contains("jit") {
+            // On tables that were never analyzed the server thinks our look-ups dear, and would compile them, for longer than
+            // they run. A pooler refuses such an option.
+            connect = connect.options([("jit", "off")]);
         }
         let place = format!("{}:{}", connect.get_host(), connect.get_port());
         let what = || format!("connect to Postgres at {place}");

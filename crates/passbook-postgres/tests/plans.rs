@@ -12,8 +12,8 @@ use sqlx::{AssertSqlSafe, PgConnection};
 const HOT: &[(&str, &str, &str)] = &[
     (
         "acquire",
-        "text[], bigint, timestamptz, interval",
-        "'{kind,other}', 50, NULL, '30 s'",
+        "text[], bigint, timestamptz, interval, timestamptz[]",
+        "'{kind,other}', 50, NULL, '30 s', ARRAY[NULL, now()]",
     ),
     ("append", "text, text", "'w500', '1'"),
     (
