@@ -16,6 +16,8 @@ use crate::connection::Link;
 
 /// The most requests in one statement. Larger ones gain nothing more, hold their locks longer, and make the next wait.
 const MOST: usize = 128;
+/// No more is added to a statement that has so many bytes of values, so that small ones do not wait for many large ones.
+const MOST_BYTES: usize = 256 << 10;
 /// The most statements of one kind in flight: while one waits for its commit, the next is made ready.
 const FLIGHTS: usize = 2;
 /// How long others wait behind a request that is made alone. It may wait for a lock as long as its holder likes, and many such
@@ -26,6 +28,9 @@ const ALONE: Duration = Duration::from_millis(50);
 pub(crate) trait Request: Send + Sync + Sized + 'static {
     /// What one caller is answered.
     type Reply: Send + 'static;
+
+    /// How many bytes of values it writes.
+    fn bytes(&self) -> usize;
 
     /// Makes the writes of all in one statement and one commit. `None` for one that was left out and is to be made alone.
     fn many(link: &Link, requests: &[&Self]) -> impl Future<Output = Result<Vec<Option<Self::Reply>>>> + Send;
@@ -41,6 +46,19 @@ struct Waiting<R: Request> {
     requests: VecDeque<Asked<R>>,
     flying: usize,
     counted: Batches,
+}
+
+impl<R: Request> Waiting<R> {
+    /// How many of those in front go together.
+    fn together(&self) -> usize {
+        let mut bytes = 0;
+        let room = |asked: &&Asked<R>| {
+            let room = bytes < MOST_BYTES;
+            bytes += asked.request.bytes();
+            room
+        };
+        self.requests.iter().take(MOST).take_while(room).count()
+    }
 }
 
 struct Asked<R: Request> {
@@ -119,11 +137,11 @@ impl<R: Request> Flight<R> {
         loop {
             let batch: Vec<Asked<R>> = {
                 let mut waiting = self.0.lock();
-                let most = waiting.requests.len().min(MOST);
-                if most > 0 {
-                    waiting.counted.sent(most);
+                let together = waiting.together();
+                if together > 0 {
+                    waiting.counted.sent(together);
                 }
-                waiting.requests.drain(..most).collect()
+                waiting.requests.drain(..together).collect()
             };
             match batch.len() {
                 0 => return,
@@ -158,8 +176,10 @@ impl<R: Request> Flight<R> {
 
     async fn alone(link: &Arc<Link>, batch: Vec<Asked<R>>) {
         for asked in batch {
-            // Goes on by itself when it takes longer.
-            let _ = tokio::time::timeout(ALONE, tokio::spawn(Self::one(link.clone(), asked))).await;
+            let mut one = Box::pin(Self::one(link.clone(), asked));
+            if tokio::time::timeout(ALONE, &mut one).await.is_err() {
+                tokio::spawn(one);
+            }
         }
     }
 

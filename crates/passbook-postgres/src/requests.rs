@@ -25,6 +25,10 @@ impl Recording {
 impl Request for Recording {
     type Reply = Recorded;
 
+    fn bytes(&self) -> usize {
+        self.value.len()
+    }
+
     async fn many(link: &Link, requests: &[&Self]) -> Result<Vec<Option<Recorded>>> {
         let workflows: Vec<_> = requests.iter().map(|each| each.claim.workflow.as_str()).collect();
         let steps: Vec<_> = requests.iter().map(|each| each.step.as_str()).collect();
@@ -65,6 +69,10 @@ pub(crate) struct Start {
 
 impl Request for Start {
     type Reply = Recorded;
+
+    fn bytes(&self) -> usize {
+        self.input.len()
+    }
 
     async fn many(link: &Link, requests: &[&Self]) -> Result<Vec<Option<Recorded>>> {
         let namespaces: Vec<_> = requests.iter().map(|each| each.namespace.as_str()).collect();
@@ -124,6 +132,10 @@ pub(crate) struct Arrival {
 
 impl Request for Arrival {
     type Reply = Recorded;
+
+    fn bytes(&self) -> usize {
+        self.value.len()
+    }
 
     async fn many(link: &Link, requests: &[&Self]) -> Result<Vec<Option<Recorded>>> {
         let namespaces: Vec<_> = requests.iter().map(|each| each.namespace.as_str()).collect();
@@ -186,6 +198,10 @@ pub(crate) struct Message {
 impl Request for Message {
     /// The key that it was filed under.
     type Reply = String;
+
+    fn bytes(&self) -> usize {
+        self.value.len()
+    }
 
     async fn many(link: &Link, requests: &[&Self]) -> Result<Vec<Option<String>>> {
         let namespaces: Vec<_> = requests.iter().map(|each| each.namespace.as_str()).collect();

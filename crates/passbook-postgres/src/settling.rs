@@ -84,6 +84,10 @@ impl Settling {
 impl Request for Settling {
     type Reply = Settled;
 
+    fn bytes(&self) -> usize {
+        self.result.as_ref().map_or(0, Value::len)
+    }
+
     async fn many(link: &Link, requests: &[&Self]) -> Result<Vec<Option<Settled>>> {
         let namespaces: Vec<_> = requests.iter().map(|each| each.namespace.as_deref()).collect();
         let workflows: Vec<_> = requests.iter().map(|each| each.claim.workflow.as_str()).collect();

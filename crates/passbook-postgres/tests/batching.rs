@@ -62,3 +62,19 @@ async fn without_batching_each_write_goes_by_itself() {
     );
     home.drop().await;
 }
+
+#[tokio::test]
+async fn large_values_do_not_go_together() {
+    let home = Home::new();
+    let store = home.prepared().await;
+    let large = value(&"x".repeat(300 << 10));
+    let mut sends = JoinSet::new();
+    for n in 0..20 {
+        let (store, large) = (store.clone(), large.clone());
+        sends.spawn(async move { store.deliver(KIND, &format!("w{n}"), &large).await.unwrap() });
+    }
+    sends.join_all().await;
+    let counted = counted(&store, "deliver");
+    assert_eq!((counted.requests, counted.statements, counted.largest), (20, 20, 1));
+    home.drop().await;
+}
