@@ -1,0 +1,117 @@
+//! The systems that are measured, and how each is made ready.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::Result;
+use crate::child::Program;
+use crate::figures::Figures;
+use crate::measure::{Kind, Measure};
+
+/// The name of the system that the others are compared with.
+pub(crate) const OURS: &str = "passbook";
+
+/// How long a build or an installation may take.
+const PATIENCE: Duration = Duration::from_hours(1);
+
+/// A system, ready to be measured.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) name: &'static str,
+    pub(crate) program: Program,
+    kinds: &'static [Kind],
+}
+
+impl Peer {
+    /// Whether the measure means something for it.
+    pub(crate) fn does(&self, measure: Measure) -> bool {
+        self.kinds.contains(&measure.kind())
+    }
+}
+
+/// What kind of program a peer is.
+#[derive(Clone, Copy, Debug)]
+enum Made {
+    /// A crate of this workspace.
+    Rust(&'static str),
+}
+
+/// In the order of the table. Engines of workflows are drained of workflows of five steps, plain queues of jobs.
+const PEERS: [(&str, Made, &[Kind]); 2] = [
+    (
+        OURS,
+        Made::Rust("peer-passbook"),
+        &[Kind::Drain, Kind::Jobs, Kind::Latency, Kind::Start],
+    ),
+    (
+        "durare",
+        Made::Rust("peer-durare"),
+        &[Kind::Drain, Kind::Latency, Kind::Start],
+    ),
+];
+
+/// Builds and installs the wanted ones. One that cannot be made ready is told of in the table, and is no failure, unless
+/// it is ours.
+pub(crate) async fn prepare(only: &[String], figures: &mut Figures) -> Result<Vec<Peer>> {
+    if let Some(unknown) = only
+        .iter()
+        .find(|name| PEERS.iter().all(|peer| peer.0 != name.as_str()))
+    {
+        let names: Vec<_> = PEERS.iter().map(|peer| peer.0).collect();
+        return Err(format!("nothing here is called `{unknown}`; there are {}", names.join(", ")).into());
+    }
+    let mut ready = Vec::new();
+    for (name, made, kinds) in PEERS {
+        if !(name == OURS || only.is_empty() || only.iter().any(|wanted| wanted == name)) {
+            continue;
+        }
+        eprintln!("making `{name}` ready");
+        match made.ready().await {
+            Ok((program, version, setup)) => {
+                figures.about(name, &version, &setup);
+                ready.push(Peer { name, program, kinds });
+            }
+            Err(error) if name == OURS => return Err(error),
+            Err(error) => {
+                eprintln!("  {name}: not measured: {error}");
+                figures.failed(None, name, &error.to_string());
+            }
+        }
+    }
+    Ok(ready)
+}
+
+impl Made {
+    /// The program, its version, and how it is set up.
+    async fn ready(self) -> Result<(Program, String, String)> {
+        let program = match self {
+            Self::Rust(package) => built(package).await?,
+        };
+        let told = program.run(&["about".to_owned()], PATIENCE).await?;
+        let of = |key: &str| {
+            let value = told.first().and_then(|line| line[key].as_str());
+            value.map(str::to_owned).ok_or(format!("it does not tell its {key}"))
+        };
+        Ok((program, of("version")?, of("setup")?))
+    }
+}
+
+/// Where cargo builds, and where everything else may be put that is not to be kept.
+fn target() -> Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let target = own.ancestors().nth(2);
+    Ok(target.ok_or("this program lies in no target directory")?.to_owned())
+}
+
+/// A peer in Rust, built as this program was, but always for release.
+async fn built(package: &str) -> Result<Program> {
+    let target = target()?;
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+    let build = ["cargo", "build", "--release", "--quiet", "--package", package];
+    let mut line: Vec<OsString> = build.map(OsString::from).to_vec();
+    line.extend(["--manifest-path".into(), manifest.into_os_string()]);
+    line.extend(["--target-dir".into(), target.clone().into_os_string()]);
+    Program(line).run(&[], PATIENCE).await?;
+    Ok(Program(vec![target.join("release").join(package).into_os_string()]))
+}
