@@ -1,11 +1,13 @@
 //! Measures Passbook beside other systems: the same work, on the same database, in the same run, one after another.
 
+mod chart;
 mod child;
 mod figures;
 mod floor;
 mod machine;
 mod measure;
 mod peer;
+mod ready;
 mod run;
 mod server;
 mod table;
@@ -44,6 +46,9 @@ struct Arguments {
     /// Writes all figures there too.
     #[arg(long)]
     json: Option<PathBuf>,
+    /// Draws the charts into this folder.
+    #[arg(long)]
+    charts: Option<PathBuf>,
 }
 
 #[tokio::main]
@@ -65,6 +70,9 @@ async fn measured(arguments: Arguments) -> Result<()> {
     let measures = measure::all(&arguments.measures);
     run::all(&server, &peers, &measures, &arguments, &mut figures).await?;
     table::print(&machine, &figures, &measures);
+    if let Some(folder) = &arguments.charts {
+        chart::draw(folder, &machine, &figures)?;
+    }
     if let Some(file) = &arguments.json {
         let json = figures.json(&machine);
         std::fs::write(file, format!("{json:#}\n"))?;

@@ -1,19 +1,17 @@
 //! The systems that are measured, and how each is made ready.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::Result;
 use crate::child::Program;
 use crate::figures::Figures;
 use crate::measure::{Kind, Measure};
+use crate::{Result, ready};
 
 /// The name of the system that the others are compared with.
 pub(crate) const OURS: &str = "passbook";
 
-/// How long a build or an installation may take.
-const PATIENCE: Duration = Duration::from_hours(1);
+/// How long a system may take to tell what it is.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A system, ready to be measured.
 #[derive(Debug)]
@@ -35,6 +33,10 @@ impl Peer {
 enum Made {
     /// A crate of this workspace.
     Rust(&'static str),
+    /// A script with its requirements, installed into an environment of its own.
+    Python(&'static str),
+    /// A script with its `package.json`, installed into a folder of its own.
+    Node(&'static str),
 }
 
 /// In the order of the table. Engines of workflows are drained of workflows of five steps, plain queues of jobs.
@@ -86,7 +88,9 @@ impl Made {
     /// The program, its version, and how it is set up.
     async fn ready(self) -> Result<(Program, String, String)> {
         let program = match self {
-            Self::Rust(package) => built(package).await?,
+            Self::Rust(package) => ready::built(package).await?,
+            Self::Python(name) => ready::python(name).await?,
+            Self::Node(name) => ready::node(name).await?,
         };
         let told = program.run(&["about".to_owned()], PATIENCE).await?;
         let of = |key: &str| {
@@ -95,23 +99,4 @@ impl Made {
         };
         Ok((program, of("version")?, of("setup")?))
     }
-}
-
-/// Where cargo builds, and where everything else may be put that is not to be kept.
-fn target() -> Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let target = own.ancestors().nth(2);
-    Ok(target.ok_or("this program lies in no target directory")?.to_owned())
-}
-
-/// A peer in Rust, built as this program was, but always for release.
-async fn built(package: &str) -> Result<Program> {
-    let target = target()?;
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
-    let build = ["cargo", "build", "--release", "--quiet", "--package", package];
-    let mut line: Vec<OsString> = build.map(OsString::from).to_vec();
-    line.extend(["--manifest-path".into(), manifest.into_os_string()]);
-    line.extend(["--target-dir".into(), target.clone().into_os_string()]);
-    Program(line).run(&[], PATIENCE).await?;
-    Ok(Program(vec![target.join("release").join(package).into_os_string()]))
 }

@@ -10,6 +10,9 @@ use sqlx::{Connection, PgConnection};
 
 use crate::Result;
 
+/// Between two looks at whether the drain is over.
+const PAUSE: Duration = Duration::from_millis(2);
+
 /// How much is drained.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Drain {
@@ -55,14 +58,18 @@ impl Ended {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns when all bodies have ended and the database says so too: `left` counts what is not settled. It is asked
-    /// only once the bodies have ended, so that it does not burden the drain.
-    pub async fn all(&self, drain: &Drain, left: &'static str) -> Result<()> {
-        const PAUSE: Duration = Duration::from_millis(2);
-        let mut connection = PgConnection::connect(&drain.database).await?;
+    /// Returns when all have been added.
+    pub async fn bodies(&self, drain: &Drain) {
         while self.0.load(Ordering::Relaxed) < drain.workflows {
             tokio::time::sleep(PAUSE).await;
         }
+    }
+
+    /// Returns when all bodies have ended and the database says so too: `left` counts what is not settled. It is asked
+    /// only once the bodies have ended, so that it does not burden the drain.
+    pub async fn all(&self, drain: &Drain, left: &'static str) -> Result<()> {
+        let mut connection = PgConnection::connect(&drain.database).await?;
+        self.bodies(drain).await;
         while sqlx::query_scalar::<_, i64>(left).fetch_one(&mut connection).await? > 0 {
             tokio::time::sleep(PAUSE).await;
         }
