@@ -40,7 +40,7 @@ enum Made {
 }
 
 /// In the order of the table. Engines of workflows are drained of workflows of five steps, plain queues of jobs.
-const PEERS: [(&str, Made, &[Kind]); 2] = [
+const PEERS: [(&str, Made, &[Kind]); 3] = [
     (
         OURS,
         Made::Rust("peer-passbook"),
@@ -49,6 +49,11 @@ const PEERS: [(&str, Made, &[Kind]); 2] = [
     (
         "durare",
         Made::Rust("peer-durare"),
+        &[Kind::Drain, Kind::Latency, Kind::Start],
+    ),
+    (
+        "dbos",
+        Made::Rust("peer-dbos"),
         &[Kind::Drain, Kind::Latency, Kind::Start],
     ),
 ];
