@@ -40,7 +40,7 @@ enum Made {
 }
 
 /// In the order of the table. Engines of workflows are drained of workflows of five steps, plain queues of jobs.
-const PEERS: [(&str, Made, &[Kind]); 3] = [
+const PEERS: [(&str, Made, &[Kind]); 4] = [
     (
         OURS,
         Made::Rust("peer-passbook"),
@@ -56,6 +56,7 @@ const PEERS: [(&str, Made, &[Kind]); 3] = [
         Made::Rust("peer-dbos"),
         &[Kind::Drain, Kind::Latency, Kind::Start],
     ),
+    ("awa", Made::Rust("peer-awa"), &[Kind::Jobs, Kind::Latency, Kind::Start]),
 ];
 
 /// Builds and installs the wanted ones. One that cannot be made ready is told of in the table, and is no failure, unless
