@@ -40,7 +40,7 @@ enum Made {
 }
 
 /// In the order of the table. Engines of workflows are drained of workflows of five steps, plain queues of jobs.
-const PEERS: [(&str, Made, &[Kind]); 4] = [
+const PEERS: [(&str, Made, &[Kind]); 5] = [
     (
         OURS,
         Made::Rust("peer-passbook"),
@@ -57,6 +57,11 @@ const PEERS: [(&str, Made, &[Kind]); 4] = [
         &[Kind::Drain, Kind::Latency, Kind::Start],
     ),
     ("awa", Made::Rust("peer-awa"), &[Kind::Jobs, Kind::Latency, Kind::Start]),
+    (
+        "dbos-python",
+        Made::Python("dbos-python"),
+        &[Kind::Drain, Kind::Latency, Kind::Start],
+    ),
 ];
 
 /// Builds and installs the wanted ones. One that cannot be made ready is told of in the table, and is no failure, unless
