@@ -40,7 +40,7 @@ enum Made {
 }
 
 /// In the order of the table. Engines of workflows are drained of workflows of five steps, plain queues of jobs.
-const PEERS: [(&str, Made, &[Kind]); 5] = [
+const PEERS: [(&str, Made, &[Kind]); 6] = [
     (
         OURS,
         Made::Rust("peer-passbook"),
@@ -60,6 +60,11 @@ const PEERS: [(&str, Made, &[Kind]); 5] = [
     (
         "dbos-python",
         Made::Python("dbos-python"),
+        &[Kind::Drain, Kind::Latency, Kind::Start],
+    ),
+    (
+        "absurd",
+        Made::Node("absurd"),
         &[Kind::Drain, Kind::Latency, Kind::Start],
     ),
 ];
