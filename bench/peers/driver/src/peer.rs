@@ -40,7 +40,7 @@ enum Made {
 }
 
 /// In the order of the table. Engines of workflows are drained of workflows of five steps, plain queues of jobs.
-const PEERS: [(&str, Made, &[Kind]); 6] = [
+const PEERS: [(&str, Made, &[Kind]); 7] = [
     (
         OURS,
         Made::Rust("peer-passbook"),
@@ -65,6 +65,11 @@ const PEERS: [(&str, Made, &[Kind]); 6] = [
     (
         "absurd",
         Made::Node("absurd"),
+        &[Kind::Drain, Kind::Latency, Kind::Start],
+    ),
+    (
+        "restate",
+        Made::Node("restate"),
         &[Kind::Drain, Kind::Latency, Kind::Start],
     ),
 ];
