@@ -84,20 +84,10 @@ fn options() -> InsertOpts {
     }
 }
 
-/// Lets many insert at once: inserts into one shard wait for each other's commit.
-async fn shard(pool: &PgPool) -> Result<()> {
-    const SHARDS: i16 = 16;
-    sqlx::query("INSERT INTO awa.queue_meta (queue, enqueue_shards) VALUES ($1, $2) ON CONFLICT (queue) DO UPDATE SET enqueue_shards = EXCLUDED.enqueue_shards")
-        .bind(QUEUE)
-        .bind(SHARDS)
-        .execute(pool)
-        .await?;
-    Ok(())
-}
-
 impl Peer for Awa {
     const CRATE: &'static str = "awa";
-    const SETUP: &'static str = "as in its own benchmark: polled every 50 ms, no deadlines, 16 shards for starts; pool of 32. A result is its `Completed` event";
+    const SETUP: &'static str =
+        "as in its own benchmark: polled every 50 ms, no deadlines; pool of 32. A result is its `Completed` event";
 
     async fn drain(task: Drain) -> Result<f64> {
         prepare(&task.database).await?;
@@ -153,7 +143,6 @@ impl Peer for Awa {
     async fn start(task: Start) -> Result<f64> {
         prepare(&task.database).await?;
         let pool = pool(&task.database, task.connections).await?;
-        shard(&pool).await?;
         task.measure(move |name| {
             let pool = pool.clone();
             async move { insert(&pool, name).await }

@@ -212,8 +212,8 @@ fn caption(machine: &Machine) -> [String; 3] {
             machine.date, machine.hardware
         ),
         format!(
-            "Medians of {} run(s), the line from the lowest to the highest; {} workflows a drain.",
-            machine.runs, machine.workflows
+            "Medians of {} run(s), the line from the lowest to the highest; {} workflows a drain; load average before: {}.",
+            machine.runs, machine.workflows, machine.load
         ),
         "cargo run --release --manifest-path bench/peers/Cargo.toml".to_owned(),
     ]
