@@ -110,13 +110,26 @@ impl Link {
         bind: impl Fn(Asking) -> Asking,
         what: impl Fn() -> String,
     ) -> Result<Vec<PgRow>> {
+        let mut connection = self.pool.acquire().await.doing(&what)?;
+        self.send(&mut connection, sql, bind, what).await
+    }
+
+    /// Sends one statement, and again when it collided with another: on the same connection, which answers only when the
+    /// locks of what failed are released. Another would skip the rows that are still locked.
+    async fn send(
+        &self,
+        connection: &mut PgConnection,
+        sql: &Arc<str>,
+        bind: impl Fn(Asking) -> Asking,
+        what: impl Fn() -> String,
+    ) -> Result<Vec<PgRow>> {
         let mut collided = 0;
         loop {
             let statement = bind(sqlx::query(safe(sql)).persistent(self.persistent()));
             let rows = if self.pooler {
-                self.ask_wrapped(statement).await
+                Self::wrapped(connection, statement).await
             } else {
-                statement.fetch_all(&self.pool).await
+                statement.fetch_all(&mut *connection).await
             };
             match rows {
                 Err(error) if is_collision(&error) && collided < COLLISIONS => collided += 1,
@@ -126,10 +139,6 @@ impl Link {
     }
 
     /// Behind a pooler, parsing and binding reach the same server only within a transaction.
-    async fn ask_wrapped(&self, statement: Asking) -> sqlx::Result<Vec<PgRow>> {
-        Self::wrapped(&mut *self.pool.acquire().await?, statement).await
-    }
-
     async fn wrapped(connection: &mut PgConnection, statement: Asking) -> sqlx::Result<Vec<PgRow>> {
         let mut transaction = connection.begin().await?;
         let rows = statement.fetch_all(&mut *transaction).await?;
@@ -180,19 +189,7 @@ impl Own {
                 .await
                 .doing(&what)?,
         };
-        let mut collided = 0;
-        let rows = loop {
-            let statement = bind(sqlx::query(safe(sql)).persistent(link.persistent()));
-            let rows = if link.pooler {
-                Link::wrapped(&mut connection, statement).await
-            } else {
-                statement.fetch_all(&mut connection).await
-            };
-            match rows {
-                Err(error) if is_collision(&error) && collided < COLLISIONS => collided += 1,
-                rows => break rows.doing(&what)?,
-            }
-        };
+        let rows = link.send(&mut connection, sql, bind, what).await?;
         *own = Some(connection);
         Ok(rows)
     }
