@@ -7,7 +7,7 @@ use std::time::Duration;
 use passbook::{
     Acquire, Acquired, Begun, Checkpointer, Claim, Claimed, Clock, Delivery, Durable, Endings, Enlist, Error, Filter,
     Finished, Inspect, Life, Record, Recorded, Renewed, Result, Scheduler, Settled, Settlement, Status, Timestamp, Tx,
-    Value,
+    Value, Wakeups,
 };
 
 /// On which side of the call the failure lies.
@@ -262,8 +262,8 @@ impl<S: Scheduler> Scheduler for Faulty<S> {
         self.faults.through("reclaim", self.inner.reclaim()).await
     }
 
-    async fn hinted(&self) {
-        self.inner.hinted().await;
+    fn wakeups(&self) -> Wakeups {
+        self.inner.wakeups()
     }
 }
 

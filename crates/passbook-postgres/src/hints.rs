@@ -7,7 +7,7 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use passbook::{Endings, Hints};
+use passbook::{Endings, Hints, Wakeups};
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::task::AbortHandle;
@@ -105,10 +105,10 @@ impl Link {
         });
     }
 
-    /// Completes when something may be ready, whoever made it so.
-    pub(crate) async fn hinted(self: &Arc<Self>) {
+    /// When something may be ready from now on, whoever made it so.
+    pub(crate) fn wakeups(self: &Arc<Self>) -> Wakeups {
         self.listen();
-        self.telling.within.ready().await;
+        self.telling.within.wakeups()
     }
 
     /// What ends from now on, whoever ended it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use passbook::{Clock, Delivery, Error, Result, Scheduler, Timestamp, check_name};
+use passbook::{Clock, Delivery, Error, Result, Scheduler, Timestamp, Wakeups, check_name};
 use sqlx::postgres::PgPool;
 
 use crate::connection::{Asking, Link};
@@ -135,8 +135,8 @@ impl Scheduler for PostgresScheduler {
         Ok(due.map(|due| now.until(due)))
     }
 
-    async fn hinted(&self) {
-        self.0.hinted().await;
+    fn wakeups(&self) -> Wakeups {
+        self.0.wakeups()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
-use passbook::{Clock, Endings, Error, Hints, Result, Timestamp};
+use passbook::{Clock, Endings, Error, Hints, Result, Timestamp, Wakeups};
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Sqlite as Driver, SqliteConnection, SqlitePool};
@@ -201,10 +201,10 @@ impl SqliteFile {
         &self.0.hints
     }
 
-    /// Completes when something may be ready, whoever made it so.
-    pub(crate) async fn ready(&self) {
+    /// When something may be ready from now on, whoever made it so.
+    pub(crate) fn wakeups(&self) -> Wakeups {
         self.watch();
-        self.0.hints.ready().await;
+        self.0.hints.wakeups()
     }
 
     /// What ends from now on, whoever ended it.

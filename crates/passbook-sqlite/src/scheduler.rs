@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use passbook::{Clock, Delivery, Error, Result, Scheduler, Timestamp, check_name};
+use passbook::{Clock, Delivery, Error, Result, Scheduler, Timestamp, Wakeups, check_name};
 use sqlx::SqliteConnection;
 
 use crate::SqliteFile;
@@ -135,8 +135,8 @@ impl Scheduler for SqliteScheduler {
         Ok(next.map(|at| self.file.now().until(at)))
     }
 
-    async fn hinted(&self) {
-        self.file.ready().await;
+    fn wakeups(&self) -> Wakeups {
+        self.file.wakeups()
     }
 }
 

@@ -66,12 +66,14 @@ async fn two_deliveries_of_one_moment_have_two_receipts() {
 async fn a_commit_wakes_an_idle_worker_of_the_same_process() {
     let home = Home::new();
     let store = home.prepared().await;
-    let worker = store.clone();
-    let idle = tokio::spawn(async move { worker.scheduler().hinted().await });
+    let mut waiting = store.scheduler().wakeups();
+    let mut late = store.scheduler().wakeups();
+    let idle = tokio::spawn(async move { waiting.next().await });
     store.start("orders", "w", &value("x")).await.unwrap();
     idle.await.unwrap();
 
     // Also one that has looked, but does not wait yet.
+    late.catch_up();
     store.arrive("orders", "w", "key", &value("x")).await.unwrap();
-    store.scheduler().hinted().await;
+    late.next().await;
 }

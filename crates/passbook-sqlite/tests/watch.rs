@@ -29,7 +29,9 @@ async fn patient(path: impl AsRef<std::path::Path>) -> Sqlite {
 async fn take(store: &Sqlite, mut idle: impl FnMut()) -> String {
     let namespaces = ["orders".to_owned()];
     let request = Acquire::new(&namespaces, 1);
+    let mut wakeups = store.scheduler().wakeups();
     loop {
+        wakeups.catch_up();
         let Acquired { mut passes, .. } = store.acquire(&request).await.unwrap();
         if let Some((pass, delivery)) = passes.pop() {
             let end = Settlement::Completed { result: value("x") };
@@ -37,7 +39,7 @@ async fn take(store: &Sqlite, mut idle: impl FnMut()) -> String {
             return pass.claim.workflow;
         }
         idle();
-        let told = tokio::time::timeout(MINUTE, store.scheduler().hinted()).await;
+        let told = tokio::time::timeout(MINUTE, wakeups.next()).await;
         told.expect("the worker is told");
     }
 }

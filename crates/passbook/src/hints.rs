@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{broadcast, watch};
 
 /// How many endings a slow listener may lag behind before it is told to ask for all.
 const KEPT: usize = 4_096;
@@ -12,7 +12,7 @@ const KEPT: usize = 4_096;
 ///
 /// A hint may be lost and it may be wrong. Nothing that is promised rests on one: workers poll, and so do waiters.
 pub struct Hints {
-    ready: Notify,
+    ready: watch::Sender<()>,
     ended: broadcast::Sender<Option<String>>,
 }
 
@@ -20,21 +20,19 @@ impl Hints {
     /// Nobody is told anything yet.
     pub fn new() -> Self {
         Self {
-            ready: Notify::new(),
+            ready: watch::Sender::new(()),
             ended: broadcast::Sender::new(KEPT),
         }
     }
 
-    /// Tells idle workers that something may be ready: those that wait and the next that asks, since it may have looked
-    /// already and not wait yet.
+    /// Tells idle workers that something may be ready.
     pub fn tell_ready(&self) {
-        self.ready.notify_waiters();
-        self.ready.notify_one();
+        self.ready.send_replace(());
     }
 
-    /// Completes when something may be ready; what [`Scheduler::hinted`](crate::Scheduler::hinted) of the store returns.
-    pub async fn ready(&self) {
-        self.ready.notified().await;
+    /// The wakeups from now on; what [`Scheduler::wakeups`](crate::Scheduler::wakeups) of the store returns.
+    pub fn wakeups(&self) -> Wakeups {
+        Wakeups(Some(self.ready.subscribe()))
     }
 
     /// Tells who waits for results that this workflow is over.
@@ -68,6 +66,36 @@ impl fmt::Debug for Hints {
         f.debug_struct("Hints")
             .field("waiting for endings", &self.ended.receiver_count())
             .finish_non_exhaustive()
+    }
+}
+
+/// Tells one worker that something may be ready. Only hints; see [`Scheduler::wakeups`](crate::Scheduler::wakeups).
+#[derive(Debug)]
+pub struct Wakeups(Option<watch::Receiver<()>>);
+
+impl Wakeups {
+    /// Never tells anything: of a store without hints.
+    pub fn silent() -> Self {
+        Self(None)
+    }
+
+    /// What has been told until now is known: the worker is about to look.
+    pub fn catch_up(&mut self) {
+        if let Some(receiver) = &mut self.0 {
+            receiver.mark_unchanged();
+        }
+    }
+
+    /// Completes when something has been told since it completed the last time, or since it caught up.
+    pub async fn next(&mut self) {
+        if let Some(receiver) = &mut self.0 {
+            match receiver.changed().await {
+                Ok(()) => return,
+                // The store is gone.
+                Err(_) => self.0 = None,
+            }
+        }
+        std::future::pending().await
     }
 }
 

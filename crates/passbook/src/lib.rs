@@ -118,7 +118,7 @@ pub use client::{Client, Ended, Kind, Sent};
 pub use codec::{Codec, Coded, CodedCheckpointer};
 pub use durable::{Acquire, Acquired, Durable, Enlist, Pass, Renewed, Settled, Settlement, Tx, check_name};
 pub use error::{Error, Result};
-pub use hints::{Endings, Hints};
+pub use hints::{Endings, Hints, Wakeups};
 pub use inspect::{Filter, Finished, Inspect, State, Status};
 pub use memory::{MemoryCheckpointer, MemoryOptions, MemoryScheduler, MemoryStore, MemoryTransaction, MemoryTx};
 pub use pass::{Failure, Outcome, resume};

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use crate::{Clock, Result, Timestamp};
+use crate::{Clock, Result, Timestamp, Wakeups};
 
 /// One wakeup taken from the queue and not yet answered for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -72,9 +72,9 @@ pub trait Scheduler: Clone + Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Completes when work may have appeared. Only a hint: it may be lost and it may be wrong, the poll still finds
-    /// the work. A store without hints waits for ever.
-    fn hinted(&self) -> impl Future<Output = ()> + Send {
-        std::future::pending()
+    /// Tells a worker when work may have appeared, from now on. Only hints: they may be lost and they may be wrong, the poll
+    /// still finds the work. A store without hints tells nothing.
+    fn wakeups(&self) -> Wakeups {
+        Wakeups::silent()
     }
 }

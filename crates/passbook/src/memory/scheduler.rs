@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
-use crate::{Clock, Delivery, Result, Scheduler, Timestamp, check_name};
+use crate::{Clock, Delivery, Result, Scheduler, Timestamp, Wakeups, check_name};
 
 /// The scheduler of a [`MemoryStore`](super::MemoryStore).
 #[derive(Clone, Debug)]
@@ -75,8 +75,8 @@ impl Scheduler for MemoryScheduler {
         Ok(self.0.commit(|state, now| state.queue.next_due(namespaces, now)))
     }
 
-    async fn hinted(&self) {
-        self.0.hints.ready().await;
+    fn wakeups(&self) -> Wakeups {
+        self.0.hints.wakeups()
     }
 }
 

@@ -231,10 +231,11 @@ async fn a_lost_claim_is_not_renewed() {
 #[tokio::test]
 async fn a_commit_wakes_every_idle_worker_and_one_that_does_not_wait_yet() {
     let (store, _) = store();
+    let mut late = store.scheduler().wakeups();
     let idle: Vec<_> = (0..3)
         .map(|_| {
-            let store = store.clone();
-            tokio::spawn(async move { store.scheduler().hinted().await })
+            let mut wakeups = store.scheduler().wakeups();
+            tokio::spawn(async move { wakeups.next().await })
         })
         .collect();
     assert!(!is_done(&idle[0]).await);
@@ -242,5 +243,7 @@ async fn a_commit_wakes_every_idle_worker_and_one_that_does_not_wait_yet() {
     for worker in idle {
         worker.await.unwrap();
     }
-    store.scheduler().hinted().await;
+    late.next().await;
+    let again = tokio::spawn(async move { late.next().await });
+    assert!(!is_done(&again).await, "once for each commit");
 }

@@ -224,7 +224,7 @@ struct Taking<S: Durable> {
 
 impl<S: Durable> Taking<S> {
     async fn run(mut self, shutdown: &Shutdown, grace: Duration) {
-        let scheduler = self.attempt.store.scheduler().clone();
+        let mut wakeups = self.attempt.store.scheduler().wakeups();
         let mut look_at = Instant::now();
         while !shutdown.has_begun() {
             while self.passes.try_join_next().is_some() {}
@@ -234,6 +234,7 @@ impl<S: Durable> Taking<S> {
             }
             let free = self.slots.saturating_sub(self.running);
             if free > 0 && Instant::now() >= look_at {
+                wakeups.catch_up();
                 let pause = tokio::select! {
                     pause = self.take(free) => pause,
                     () = shutdown.begun() => break,
@@ -245,7 +246,7 @@ impl<S: Durable> Taking<S> {
                 () = shutdown.begun() => break,
                 Some(freed) = self.told.recv() => look_at = self.ended(&freed, look_at),
                 () = tokio::time::sleep_until(look_at.into()), if free > 0 => {}
-                () = scheduler.hinted(), if free > 0 => look_at = Instant::now(),
+                () = wakeups.next(), if free > 0 => look_at = Instant::now(),
             }
         }
         self.drain(shutdown, grace).await;
