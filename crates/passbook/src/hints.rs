@@ -95,7 +95,7 @@ impl Wakeups {
                 Err(_) => self.0 = None,
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -155,7 +155,9 @@ async fn pay<S: Ledger>(arguments: &Arguments, store: S, client: &Client<S>, dat
     }
 
     let shutdown = Shutdown::on_signals();
-    let worker = Worker::new(store).register(Payout {
+    // A worker would keep the bodies that it suspends, and go on where they stand. Here each begins again from the top after
+    // a sleep, as it would in another process, so that one sees the replay.
+    let worker = Worker::new(store).keep(0).register(Payout {
         account: account.clone(),
     });
     let worker = tokio::spawn(worker.run(shutdown.clone()));
