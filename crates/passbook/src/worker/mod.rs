@@ -205,6 +205,17 @@ impl<S: Durable> Worker<S> {
     }
 }
 
+/// Completes when a shutdown has waited for its grace, or when everything is to end at once.
+async fn overdue(shutdown: &Shutdown, grace: Duration) {
+    tokio::select! {
+        () = async {
+            shutdown.begun().await;
+            tokio::time::sleep(grace).await;
+        } => {}
+        () = shutdown.ended() => {}
+    }
+}
+
 /// The loop that takes.
 struct Taking<S: Durable> {
     attempt: Arc<Attempt<S>>,
@@ -235,9 +246,10 @@ impl<S: Durable> Taking<S> {
             let free = self.slots.saturating_sub(self.running);
             if free > 0 && Instant::now() >= look_at {
                 wakeups.catch_up();
+                // To the end, also at a shutdown: what is being taken is claimed already, perhaps, and is run or handed back.
                 let pause = tokio::select! {
                     pause = self.take(free) => pause,
-                    () = shutdown.begun() => break,
+                    () = overdue(shutdown, grace) => break,
                 };
                 look_at = Instant::now() + pause;
                 continue;
