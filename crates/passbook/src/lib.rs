@@ -65,7 +65,7 @@
 //!   [`Run::within`] before the verb. The name is the key of its record. Moving a step, or adding one before it, changes
 //!   nothing; a name is used once in a pass.
 //! - A **pass** is one run of the body from the top, under a **claim**, of which at most one is live. The claim's token
-//!   strictly rises, and a write under an older one is refused. Everything outside of steps runs again on every pass, so
+//!   strictly rises, and a write under an older one is refused. Everything outside of steps may run again on any pass, so
 //!   it must come to the same each time.
 //! - [`Run::sleep`], [`Run::awaiting`] and [`Run::receive`] end the pass when nothing else is left to do: they are futures
 //!   that do not resolve. Nothing about suspending, or about losing the claim, reaches the body as a value or an error.
