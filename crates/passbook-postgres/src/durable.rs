@@ -1,7 +1,7 @@
 //! The pair: every transition is one statement and one commit.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use passbook::{
     Acquire, Acquired, Batches, Checkpointer as _, Claim, Delivery, Durable, Life, Pass, Recorded, Renewed, Result,
@@ -153,6 +153,7 @@ impl Durable for PostgresDurable {
             q.bind(now).bind(lease).bind(&since)
         };
         let what = || format!("take from `{}`", namespaces.join("`, `"));
+        let asked = Instant::now();
         let rows = link.ask(&link.statements.acquire, bind, what).await?;
         let time = |row: &_| Ok((rows::timestamp(row, "now")?, rows::maybe_timestamp(row, "next_due")?));
         let (now, due) = rows::one(&rows, time, "take workflows")?;
@@ -169,7 +170,7 @@ impl Durable for PostgresDurable {
             Some(Duration::ZERO)
         };
         let mut acquired = Acquired::default();
-        let time = StoreTime::new(now, &link.clock);
+        let time = StoreTime::new(asked, now, &link.clock);
         for Taken {
             delivery,
             granted,

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::time::Instant;
 
 use passbook::{
     Acquire, Acquired, Batches, Claim, Delivery, Durable, Error, Granted, Life, Pass, Recorded, Renewed, Result,
@@ -204,7 +205,7 @@ impl Durable for SqliteDurable {
                 records: checkpoints.remove(&claim.workflow).unwrap_or_default(),
                 since: (request.known)(&claim.workflow),
                 claim,
-                time: StoreTime::new(self.file().now(), self.file().clock()),
+                time: StoreTime::new(Instant::now(), self.file().now(), self.file().clock()),
                 lease,
                 attempts,
                 interrupted,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::checkpointer::{Checkpointer, Claimed, Granted, Life, Record, Recorded};
 use crate::scheduler::{Delivery, Scheduler};
@@ -232,11 +232,12 @@ pub trait Durable: Clone + Send + Sync + 'static {
                         interrupted,
                     }) => {
                         let records = self.checkpointer().load(&claim.workflow).await?;
+                        let asked = Instant::now();
                         let pass = Pass {
                             claim,
                             records,
                             since: None,
-                            time: StoreTime::new(self.scheduler().now().await?, self.scheduler().clock()),
+                            time: StoreTime::new(asked, self.scheduler().now().await?, self.scheduler().clock()),
                             lease: self.scheduler().lease(),
                             attempts,
                             interrupted,

@@ -138,29 +138,41 @@ impl Clock {
 
 /// The store's time as a pass knows it: read once from the store, carried on by the machine's steady clock.
 ///
-/// The wall clock of the worker is never asked, so it may be wrong by any amount.
+/// The wall clock of the worker is never asked, so it may be wrong by any amount. The store read its clock somewhere
+/// between the question and the answer, so its time is known to within that round trip, from both sides: deadlines
+/// are set by the later bound and judged by the earlier one, and so nothing ends before its time.
 #[derive(Clone, Debug)]
 pub struct StoreTime {
     read: Timestamp,
-    since: Instant,
+    asked: Instant,
+    answered: Instant,
     clock: Clock,
 }
 
 impl StoreTime {
-    /// The store said that it is `now`, under the clock that it was given.
-    pub fn new(now: Timestamp, clock: &Clock) -> Self {
+    /// The store, asked at that instant, has just said that it is `now`, under the clock that it was given.
+    pub fn new(asked: Instant, now: Timestamp, clock: &Clock) -> Self {
         Self {
             read: now,
-            since: Instant::now(),
+            asked,
+            answered: Instant::now(),
             clock: clock.clone(),
         }
     }
 
-    /// The store's time at this moment.
-    pub fn now(&self) -> Timestamp {
-        self.clock
-            .bound()
-            .unwrap_or_else(|| self.read.after(self.since.elapsed()))
+    /// The store's time at this moment, or earlier by up to the round trip.
+    pub fn earliest(&self) -> Timestamp {
+        self.carried_on(self.answered)
+    }
+
+    /// The store's time at this moment, or later by up to the round trip.
+    pub fn latest(&self) -> Timestamp {
+        self.carried_on(self.asked)
+    }
+
+    fn carried_on(&self, since: Instant) -> Timestamp {
+        let bound = self.clock.bound();
+        bound.unwrap_or_else(|| self.read.after(since.elapsed()))
     }
 }
 
@@ -174,6 +186,16 @@ mod tests {
             let at = Timestamp(micros);
             assert_eq!(at.to_string().parse::<Timestamp>().ok(), Some(at), "{at}");
         }
+    }
+
+    #[test]
+    fn a_time_that_took_long_to_read_is_bounded_from_both_sides() {
+        let trip = Duration::from_secs(3);
+        let asked = Instant::now().checked_sub(trip).expect("the machine runs that long");
+        let time = StoreTime::new(asked, Timestamp(0), &Clock::default());
+        let (earliest, latest) = (time.earliest(), time.latest());
+        assert!(earliest < Timestamp(0).after(trip), "{earliest}");
+        assert!(latest >= earliest.after(trip), "{earliest} and {latest}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The pair: every transition under one lock.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::tx::MemoryTransaction;
 use super::{MemoryCheckpointer, MemoryOptions, MemoryScheduler, Shared};
@@ -194,6 +194,7 @@ impl Durable for MemoryStore {
 
     async fn acquire(&self, request: &Acquire<'_>) -> Result<Acquired> {
         let MemoryOptions { lease, clock, .. } = &self.shared().options;
+        let asked = Instant::now();
         Ok(self.shared().commit(|state, now| {
             let mut acquired = Acquired::default();
             for delivery in state.queue.take(request.namespaces, request.limit, now, *lease) {
@@ -213,7 +214,7 @@ impl Durable for MemoryStore {
                             records: state.load(&claim.workflow, since),
                             since,
                             claim,
-                            time: StoreTime::new(now, clock),
+                            time: StoreTime::new(asked, now, clock),
                             lease: *lease,
                             attempts,
                             interrupted,

@@ -90,10 +90,6 @@ impl<S: Durable> Run<S> {
         }
     }
 
-    fn time(&self) -> Timestamp {
-        self.under().time.now()
-    }
-
     /// The workflow's id.
     pub fn workflow(&self) -> &str {
         &self.workflow
@@ -255,7 +251,7 @@ impl<S: Durable> Run<S> {
     /// Records a moment that is computed from the store's time.
     async fn moment(&self, name: &str, of: impl FnOnce(Timestamp) -> Timestamp) -> Timestamp {
         let busy = self.state.busy(name);
-        let at = of(self.time());
+        let at = of(self.under().time.latest());
         self.keep(busy, name, &at).await
     }
 
@@ -273,7 +269,7 @@ impl<S: Durable> Run<S> {
                 resumed.await;
                 continue;
             };
-            let now = self.time();
+            let now = self.under().time.earliest();
             if now >= deadline {
                 return None;
             }

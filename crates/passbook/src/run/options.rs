@@ -154,7 +154,7 @@ impl<S: Durable> Run<S> {
             if wait <= MOMENT {
                 tokio::time::sleep(wait).await;
             } else {
-                let until = self.time().after(wait);
+                let until = self.under().time.latest().after(wait);
                 let key = format!("{RETRY}{name}:{failed}");
                 self.keep(busy, &key, &Backoff { until, error: told }).await;
                 self.park(Wait::until(until)).await;

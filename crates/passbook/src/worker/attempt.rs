@@ -160,7 +160,7 @@ impl<S: Durable> Attempt<S> {
         tracing::warn!(workflow = stage.claim.workflow, error = failure.message, retry = ?wait, "the pass failed");
         Settlement::Failed {
             error: failure.message,
-            retry_at: wait.map(|wait| stage.time.now().after(wait)),
+            retry_at: wait.map(|wait| stage.time.earliest().after(wait)),
         }
     }
 
@@ -187,7 +187,7 @@ impl<S: Durable> Attempt<S> {
                             Settled::Quiet { .. },
                             Settlement::Suspended { wake_at: Some(at), .. }
                             | Settlement::Failed { retry_at: Some(at), .. },
-                        ) => slot.due_in(stage.time.now().until(*at)),
+                        ) => slot.due_in(stage.time.earliest().until(*at)),
                         (Settled::Quiet { .. }, _) => {}
                     }
                     return settled;

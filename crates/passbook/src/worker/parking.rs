@@ -121,7 +121,7 @@ impl Inner {
 /// workflow can be seen. A wakeup that nothing explains may be that of a value whose place in the order lies further back,
 /// as another program may write one; a replay sees it.
 fn may_go_on(stand: &Stand, pass: &Pass) -> bool {
-    let explained = !pass.records.is_empty() || stand.wake_at.is_some_and(|at| at <= pass.time.now());
+    let explained = !pass.records.is_empty() || stand.wake_at.is_some_and(|at| at <= pass.time.earliest());
     pass.since == Some(stand.seen)
         && pass.claim.token == stand.token + 1
         && explained
