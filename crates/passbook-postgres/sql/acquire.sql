@@ -1,7 +1,7 @@
 -- Takes what is due and claims it. Locks queue rows (skipping those that others hold), then claim rows in the order of the
 -- workflows. The room is shared out in turn among the namespaces before anything is locked, so that no row is leased that is
--- not handed out. Rows are rewritten by upsert because its index look-up is no choice of the planner. A row comes back for
--- each delivery, with a token where the claim was granted; one row without a workflow when there is none. What is due from
+-- not handed out. Rows are rewritten by upsert because its index look-up is no choice of the planner, and joined by full
+-- joins because these are hashed, however few rows the planner expects. A row comes back for each delivery, with a token where the claim was granted; one row without a workflow when there is none. What is due from
 -- before a namespace's moment in $5 is not looked at: while a snapshot is held open, the index is full there of entries of rows
 -- that are gone. `next_due` is looked for only when there was room left.
 -- $1 namespaces, $2 limit, $3 now, $4 lease, $5 from when each namespace is looked at, NULL for everything
@@ -99,6 +99,6 @@ LEFT JOIN (
         hidden.namespace, hidden.workflow, hidden.visible_at, greatest(due.visible_at, 'epoch') AS was, granted.token, granted.attempts,
         granted.running
     FROM hidden
-    JOIN due ON due.namespace = hidden.namespace AND due.workflow = hidden.workflow
-    LEFT JOIN granted ON granted.workflow = hidden.workflow AND granted.namespace = hidden.namespace
+    FULL JOIN due ON due.namespace = hidden.namespace AND due.workflow = hidden.workflow
+    FULL JOIN granted ON granted.workflow = hidden.workflow AND granted.namespace = hidden.namespace
 ) taken ON true

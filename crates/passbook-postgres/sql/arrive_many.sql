@@ -47,4 +47,4 @@ WITH asked AS MATERIALIZED (
 )
 SELECT known.place - 1 AS place, known.of_kind, recorded.first, recorded.value
 FROM known
-LEFT JOIN recorded ON recorded.workflow = known.workflow AND recorded.step = known.key
+FULL JOIN recorded ON recorded.workflow = known.workflow AND recorded.step = known.key

@@ -52,4 +52,4 @@ WITH asked AS MATERIALIZED (
 )
 SELECT known.place - 1 AS place, known.of_kind, 'inbox:' || lpad(drawn.seq::text, 20, '0') AS step
 FROM known
-LEFT JOIN drawn ON drawn.place = known.place
+FULL JOIN drawn ON drawn.place = known.place

@@ -1,5 +1,5 @@
 -- Records for many passes, each fenced as in record.sql. Locks claim rows in the order of the workflows, one look-up for each
--- so that no plan depends on statistics, then the records. No row comes back for a request whose token is below the highest.
+-- so that no plan depends on statistics, then the records. Full joins are hashed, however few rows the planner expects. No row comes back for a request whose token is below the highest.
 -- $1 workflows, $2 steps, $3 values, $4 tokens
 WITH asked AS MATERIALIZED (
     SELECT *
@@ -24,4 +24,4 @@ WITH asked AS MATERIALIZED (
 )
 SELECT held.place - 1 AS place, recorded.first, recorded.value
 FROM held
-JOIN recorded ON recorded.workflow = held.workflow AND recorded.step = held.step
+FULL JOIN recorded ON recorded.workflow = held.workflow AND recorded.step = held.step

@@ -46,5 +46,5 @@ WITH asked AS MATERIALIZED (
 )
 SELECT asked.place - 1 AS place, renewed.workflow IS NOT NULL AS alive, extended.visible_at
 FROM asked
-LEFT JOIN renewed ON renewed.workflow = asked.workflow AND renewed.token = asked.token
-LEFT JOIN extended ON extended.workflow = asked.workflow AND extended.namespace = asked.namespace
+FULL JOIN renewed ON renewed.workflow = asked.workflow AND renewed.token = asked.token
+FULL JOIN extended ON extended.workflow = asked.workflow AND extended.namespace = asked.namespace

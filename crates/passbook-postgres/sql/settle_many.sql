@@ -62,38 +62,34 @@ WITH asked AS MATERIALIZED (
         finished_at = excluded.finished_at
     WHERE c.token = excluded.token AND c.open
     RETURNING c.workflow
+), ended AS MATERIALIZED (
+    SELECT queued.*, queued.workflow IN (SELECT held.workflow FROM held) AS held
+    FROM queued
 ), result AS (
     INSERT INTO {schema}workflow_checkpoint (workflow, step, value)
-    SELECT queued.workflow, ':result', queued.result::jsonb
-    FROM queued
-    JOIN held ON held.workflow = queued.workflow
-    WHERE queued.result IS NOT NULL
+    SELECT ended.workflow, ':result', ended.result::jsonb
+    FROM ended
+    WHERE ended.held AND ended.result IS NOT NULL
     ON CONFLICT (workflow, step) DO NOTHING
 ), moved AS (
     INSERT INTO {schema}workflow_queue AS q (namespace, workflow, visible_at)
-    SELECT
-        queued.namespace,
-        queued.workflow,
-        CASE WHEN queued.woken THEN queued.at_once ELSE queued.wake_at END
-    FROM queued
-    JOIN held ON held.workflow = queued.workflow
-    WHERE queued.woken OR queued.wake_at IS NOT NULL
+    SELECT ended.namespace, ended.workflow, CASE WHEN ended.woken THEN ended.at_once ELSE ended.wake_at END
+    FROM ended
+    WHERE ended.held AND (ended.woken OR ended.wake_at IS NOT NULL)
     ON CONFLICT (namespace, workflow) DO UPDATE SET visible_at = excluded.visible_at
 ), answered AS (
     DELETE FROM {schema}workflow_queue q
     USING (
-        SELECT queued.namespace, queued.workflow
-        FROM queued
-        JOIN held ON held.workflow = queued.workflow
-        WHERE NOT queued.woken AND queued.wake_at IS NULL
-          AND queued.place > 0 AND queued.place < 1000000
+        SELECT ended.namespace, ended.workflow
+        FROM ended
+        WHERE ended.held AND NOT ended.woken AND ended.wake_at IS NULL
+          AND ended.place > 0 AND ended.place < 1000000
     ) gone
     WHERE q.namespace = gone.namespace AND q.workflow = gone.workflow
 )
 SELECT
-    queued.place - 1 AS place,
-    held.workflow IS NOT NULL AS held,
-    queued.woken,
+    ended.place - 1 AS place,
+    ended.held,
+    ended.woken,
     (SELECT drawn.last_value FROM {schema}workflow_checkpoint_seq drawn, (SELECT count(*) FROM queued) q) AS seen
-FROM queued
-LEFT JOIN held ON held.workflow = queued.workflow
+FROM ended

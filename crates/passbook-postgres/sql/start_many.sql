@@ -18,11 +18,10 @@ WITH asked AS MATERIALIZED (
     RETURNING r.workflow, r.namespace, r.xmax = 0 AS first, CASE WHEN r.xmax <> 0 THEN r.value::text END AS value
 ), queued AS (
     INSERT INTO {schema}workflow_queue AS q (namespace, workflow, visible_at)
-    SELECT free.namespace, free.workflow, coalesce($4, now())
-    FROM free
-    JOIN recorded ON recorded.workflow = free.workflow
+    SELECT recorded.namespace, recorded.workflow, coalesce($4, now())
+    FROM recorded
     WHERE recorded.first
-    ORDER BY free.workflow
+    ORDER BY recorded.workflow
     ON CONFLICT (namespace, workflow)
         DO UPDATE SET visible_at = least(q.visible_at - interval '1 microsecond', excluded.visible_at)
 )
@@ -32,4 +31,4 @@ SELECT
     coalesce(recorded.namespace, free.namespace) = free.namespace AS of_kind,
     recorded.value
 FROM free
-JOIN recorded ON recorded.workflow = free.workflow
+FULL JOIN recorded ON recorded.workflow = free.workflow

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Home, run};
+use common::{Home, count, run};
 use sqlx::{AssertSqlSafe, PgConnection};
 
 /// The statements whose pace matters, with the types and the values of their parameters.
@@ -115,7 +115,6 @@ async fn explain(connection: &mut PgConnection, name: &str, values: &str) -> Str
     lines.join("\n")
 }
 
-// The only test of its program: a schema that another test makes or drops has every session plan anew.
 /// A statement without its comments.
 fn statement(name: &str) -> String {
     let path = format!("{}/sql/{name}.sql", env!("CARGO_MANIFEST_DIR"));
@@ -149,6 +148,7 @@ fn the_claim_and_the_record_keep_the_shapes_that_travel() {
     }
 }
 
+// The only test of its program that has a schema: one that another test makes or drops has every session plan anew.
 #[tokio::test]
 async fn what_was_prepared_on_new_tables_searches_full_ones_by_index() {
     let home = Home::new();
@@ -174,7 +174,65 @@ async fn what_was_prepared_on_new_tables_searches_full_ones_by_index() {
     searched_by_index(&mut session).await;
     run(&mut home.foreign().await, FILL).await;
     searched_by_index(&mut session).await;
+    nobody_is_compared_with_everybody(&mut session).await;
     home.drop().await;
+}
+
+/// What a statement for many reads and writes grows with their number, and not with its square.
+async fn nobody_is_compared_with_everybody(session: &mut PgConnection) {
+    const MANY: usize = 100;
+    let all = |of: &str| vec![of; MANY].join(",");
+    let names: Vec<_> = (0..MANY).map(|at| format!("m{at}")).collect();
+    let names = names.join(",");
+    let (kind, step, one, none) = (all("kind"), all("step"), all("1"), all("NULL"));
+    let mut receipts = "'{}'".to_owned();
+    for statement in [
+        "start_many",
+        "arrive_many",
+        "deliver_many",
+        "acquire",
+        "load",
+        "record_many",
+        "renew",
+        "finished",
+        "settle_many",
+    ] {
+        let values = match statement {
+            "start_many" | "deliver_many" => {
+                format!("'{{{kind}}}', '{{{names}}}', '{{{one}}}', now() - interval '1 hour'")
+            }
+            "arrive_many" => {
+                format!("'{{{kind}}}', '{{{names}}}', '{{{step}}}', '{{{one}}}', now() - interval '1 hour'")
+            }
+            "acquire" => format!("'{{kind}}', {MANY}, NULL, '30 s', '{{NULL}}'"),
+            "load" => format!("'{{{names}}}', '{{{none}}}'"),
+            "record_many" => format!("'{{{names}}}', '{{{}}}', '{{{one}}}', '{{{one}}}'", all("new")),
+            "renew" => format!("'{{{kind}}}', '{{{names}}}', '{{{one}}}', {receipts}, '{{{none}}}', NULL, '30 s'"),
+            "finished" => format!("'{{{names}}}'"),
+            _ => {
+                let (states, waits) = (all("completed"), all("NULL"));
+                format!(
+                    "'{{{kind}}}', '{{{names}}}', '{{{one}}}', {receipts}, NULL, '{{{states}}}', '{{{waits}}}', \
+                     '{{{none}}}', '{{{none}}}', '{{{one}}}'"
+                )
+            }
+        };
+        let explain = format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE {statement}({values})");
+        let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(explain))
+            .fetch_all(&mut *session)
+            .await
+            .unwrap();
+        let plan = plan.join("\n");
+        assert!(plan.contains(&format!("(actual rows={MANY} ")), "{statement}:\n{plan}");
+        assert!(!plan.contains("Rows Removed by Join Filter"), "{statement}:\n{plan}");
+        let read =
+            "SELECT 'ARRAY[' || string_agg(quote_literal(visible_at), ',' ORDER BY workflow) || ']::timestamptz[]'
+            FROM workflow_queue WHERE workflow LIKE 'm%'";
+        let now: Option<String> = sqlx::query_scalar(read).fetch_one(&mut *session).await.unwrap();
+        receipts = now.unwrap_or_default();
+    }
+    let ended = "SELECT count(*) FROM workflow_claim WHERE workflow LIKE 'm%' AND state = 'completed'";
+    assert_eq!(count(session, ended).await, 100);
 }
 
 async fn searched_by_index(session: &mut PgConnection) {
