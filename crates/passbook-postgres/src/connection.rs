@@ -12,6 +12,7 @@ use time::OffsetDateTime;
 use tokio::sync::Mutex;
 
 use crate::PostgresOptions;
+use crate::at_hand::AtHand;
 use crate::batch::Batcher;
 use crate::error::{Doing, is_collision};
 use crate::hints::Telling;
@@ -32,6 +33,7 @@ pub(crate) const COLLISIONS: u32 = 5;
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) pool: PgPool,
+    pub(crate) at_hand: AtHand,
     pub(crate) statements: Statements,
     pub(crate) schema: Option<String>,
     pub(crate) lease: Duration,
@@ -64,6 +66,7 @@ impl Link {
         options.check()?;
         Ok(Arc::new(Self {
             pool,
+            at_hand: AtHand::default(),
             statements: Statements::new(options.schema.as_deref()),
             schema: options.schema.clone(),
             lease: options.lease,
@@ -110,8 +113,10 @@ impl Link {
         bind: impl Fn(Asking) -> Asking,
         what: impl Fn() -> String,
     ) -> Result<Vec<PgRow>> {
-        let mut connection = self.pool.acquire().await.doing(&what)?;
-        self.send(&mut connection, sql, bind, what).await
+        let mut lent = self.at_hand.take(&self.pool).await.doing(&what)?;
+        let rows = self.send(&mut lent.connection, sql, bind, what).await?;
+        self.at_hand.give_back(&self.pool, lent);
+        Ok(rows)
     }
 
     /// Sends one statement, and again when it collided with another: on the same connection, which answers only when the

@@ -21,6 +21,7 @@
 //!
 //! Postgres 13 and later. The tables are described in the project's `docs/schema.md`; [`migration_sql`] prints them.
 
+mod at_hand;
 mod batch;
 mod checkpointer;
 mod connection;

@@ -4,7 +4,7 @@ mod common;
 #[path = "common/wire.rs"]
 mod wire;
 
-use common::{Home, KIND, acquired, claimed, run, url, value};
+use common::{Home, KIND, acquired, claimed, in_time, run, url, value};
 use passbook::{Checkpointer as _, Durable as _, Life, Outcome, Scheduler as _, Settlement, Timestamp, resume};
 use passbook_postgres::Postgres;
 use wire::Wire;
@@ -266,4 +266,55 @@ async fn a_delete_is_two_statements_and_one_commit() {
     assert_eq!(executed.len(), 4, "{executed:#?}");
     assert_eq!((&*executed[0], &*executed[3]), ("BEGIN", "COMMIT"));
     home.drop().await;
+}
+
+#[tokio::test]
+async fn a_connection_serves_one_statement_after_the_other_and_then_goes_back_to_its_pool() {
+    const RECORDS: usize = 20;
+    let home = Home::new();
+    let (wire, url) = Wire::tap(&url()).await;
+    let options = home.options().connections(2).hints(false);
+    let store = options.connect(&url).await.unwrap();
+    store.scheduler().prepare().await.unwrap();
+    let claim = claimed(&store, "w").await;
+    wire.executed();
+    for at in 0..RECORDS {
+        let step = format!("step-{at}");
+        store
+            .checkpointer()
+            .record(&claim, &step, &value("done"))
+            .await
+            .unwrap();
+    }
+    let trips = wire.trips();
+    // Through the pool each would cost a second one.
+    assert!(trips < 2 * RECORDS, "{trips} round trips");
+    let pool = store.pool();
+    let all_back = async {
+        while pool.num_idle() < usize::try_from(pool.size()).unwrap() {
+            tokio::task::yield_now().await;
+        }
+    };
+    in_time(all_back).await;
+    home.drop().await;
+}
+
+#[test]
+fn a_store_may_outlive_its_runtime() {
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    };
+    let home = Home::new();
+    let made = runtime();
+    let store = made.block_on(async {
+        let store = home.prepared().await;
+        store.start(KIND, "w", &value("input")).await.unwrap();
+        store
+    });
+    drop(made);
+    drop(store);
+    runtime().block_on(home.drop());
 }
