@@ -102,7 +102,8 @@ impl<R: Request> Batcher<R> {
     pub(crate) async fn ask(&self, link: &Arc<Link>, request: R) -> Result<R::Reply> {
         if !link.batching {
             self.lock().counted.sent(1);
-            return request.one(link).await;
+            // Boxed, so that the future of a request that only waits for its batch stays small.
+            return Box::pin(request.one(link)).await;
         }
         let (tell, told) = oneshot::channel();
         {
