@@ -3,6 +3,7 @@
 -- tells of a wakeup that came meanwhile, and stays ready now; so it does when a key that is waited for is recorded. False, and
 -- nothing written, when the token is not the highest or the claim is settled already. With a NULL namespace it answers for no
 -- delivery: the half that a split pair uses. `seen` is read while the queue row is locked: what comes later has a higher number.
+-- `recorded` says that the result was the first.
 -- $1 namespace, $2 workflow, $3 token, $4 receipt, $5 now, $6 state, $7 waits_for, $8 wake_at, $9 error, $10 result
 WITH queued AS MATERIALIZED (
     SELECT q.visible_at
@@ -31,6 +32,7 @@ WITH queued AS MATERIALIZED (
     FROM held
     WHERE $10::text IS NOT NULL
     ON CONFLICT (workflow, step) DO NOTHING
+    RETURNING workflow
 ), woken AS MATERIALIZED (
     SELECT queued.visible_at <> $4 OR $6 = 'ready' OR EXISTS (
         SELECT
@@ -55,4 +57,5 @@ WITH queued AS MATERIALIZED (
 SELECT
     EXISTS (SELECT FROM held) AS held,
     coalesce((SELECT woken.now FROM woken), true) AS woken,
+    EXISTS (SELECT FROM result) AS recorded,
     (SELECT drawn.last_value FROM {schema}workflow_checkpoint_seq drawn, (SELECT count(*) FROM queued) q) AS seen

@@ -71,6 +71,7 @@ WITH asked AS MATERIALIZED (
     FROM ended
     WHERE ended.held AND ended.result IS NOT NULL
     ON CONFLICT (workflow, step) DO NOTHING
+    RETURNING workflow
 ), moved AS (
     INSERT INTO {schema}workflow_queue AS q (namespace, workflow, visible_at)
     SELECT ended.namespace, ended.workflow, CASE WHEN ended.woken THEN ended.at_once ELSE ended.wake_at END
@@ -91,5 +92,6 @@ SELECT
     ended.place - 1 AS place,
     ended.held,
     ended.woken,
+    ended.workflow IN (SELECT result.workflow FROM result) AS recorded,
     (SELECT drawn.last_value FROM {schema}workflow_checkpoint_seq drawn, (SELECT count(*) FROM queued) q) AS seen
 FROM ended

@@ -116,7 +116,7 @@ impl Checkpointer for PostgresCheckpointer {
     }
 
     async fn release(&self, claim: &Claim, outcome: &Settlement) -> Result<bool> {
-        let released = Settling::without_delivery(claim, outcome).one(&self.0).await?;
+        let (released, _) = Settling::without_delivery(claim, outcome).one(&self.0).await?;
         if released.is_held() && outcome.is_over() {
             self.0.tell_ended(&claim.workflow);
         }

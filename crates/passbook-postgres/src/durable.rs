@@ -221,10 +221,11 @@ impl Durable for PostgresDurable {
     }
 
     async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<Settled> {
+        let asked = Instant::now();
         let request = Settling::new(claim, delivery, outcome);
-        let settled = self.link().settlements.ask(self.link(), request).await?;
-        if settled.is_held() && outcome.is_over() {
-            self.link().tell_ended(&claim.workflow);
+        let (settled, recorded) = self.link().settlements.ask(self.link(), request).await?;
+        if settled.is_held() {
+            self.link().tell_settled(asked, &claim.workflow, outcome, recorded);
         }
         Ok(settled)
     }
@@ -241,7 +242,7 @@ impl PostgresDurable {
         let since: Vec<Option<i64>> = passes.iter().map(|(pass, _)| pass.since).collect();
         let what = || format!("load {} workflows", workflows.len());
         // These claims are ours already. To give up at once would leave them unsettled, and count as attempts.
-        let asked = std::time::Instant::now();
+        let asked = Instant::now();
         let rows = loop {
             match link
                 .ask(&link.statements.load, |q| q.bind(&workflows).bind(&since), what)

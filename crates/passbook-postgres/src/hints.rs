@@ -5,9 +5,9 @@
 
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use passbook::{Endings, Hints, Wakeups};
+use passbook::{Endings, Hints, Settlement, Wakeups};
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::task::AbortHandle;
@@ -97,6 +97,18 @@ impl Link {
     /// A workflow is over.
     pub(crate) fn tell_ended(self: &Arc<Self>, workflow: &str) {
         self.telling.within.tell_ended(workflow);
+        self.tell_others_of(workflow);
+    }
+
+    /// A pass was settled, which may be the end of its workflow.
+    pub(crate) fn tell_settled(self: &Arc<Self>, asked: Instant, workflow: &str, outcome: &Settlement, recorded: bool) {
+        self.telling.within.tell_settled(asked, workflow, outcome, recorded);
+        if outcome.is_over() {
+            self.tell_others_of(workflow);
+        }
+    }
+
+    fn tell_others_of(self: &Arc<Self>, workflow: &str) {
         self.tell(|outbox| {
             outbox.bytes += workflow.len() + 4;
             if outbox.bytes <= MOST_BYTES {

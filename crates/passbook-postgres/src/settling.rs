@@ -82,13 +82,14 @@ impl Settling {
 }
 
 impl Request for Settling {
-    type Reply = Settled;
+    /// What became of it, and whether its result is the one that stands there.
+    type Reply = (Settled, bool);
 
     fn bytes(&self) -> usize {
         self.result.as_ref().map_or(0, Value::len)
     }
 
-    async fn many(link: &Link, requests: &[&Self]) -> Result<Vec<Option<Settled>>> {
+    async fn many(link: &Link, requests: &[&Self]) -> Result<Vec<Option<Self::Reply>>> {
         let namespaces: Vec<_> = requests.iter().map(|each| each.namespace.as_deref()).collect();
         let workflows: Vec<_> = requests.iter().map(|each| each.claim.workflow.as_str()).collect();
         let tokens: Vec<_> = requests.iter().map(|each| each.claim.token).collect();
@@ -123,7 +124,7 @@ impl Request for Settling {
         placed(&rows, requests, |row, _| Ok(Some(settled(row)?)))
     }
 
-    async fn one(&self, link: &Link) -> Result<Settled> {
+    async fn one(&self, link: &Link) -> Result<Self::Reply> {
         let (namespace, receipt) = (self.namespace.as_deref(), self.receipt.map(moment));
         let (wake_at, now) = (self.wake_at.map(moment), link.bound_now());
         let bind = |q: Asking| {
@@ -147,8 +148,8 @@ impl Request for Settling {
 }
 
 /// A row of `settle.sql`.
-fn settled(row: &PgRow) -> sqlx::Result<Settled> {
-    Ok(if !row.try_get::<bool, _>("held")? {
+fn settled(row: &PgRow) -> sqlx::Result<(Settled, bool)> {
+    let settled = if !row.try_get::<bool, _>("held")? {
         Settled::Lost
     } else if row.try_get("woken")? {
         Settled::Woken
@@ -156,5 +157,6 @@ fn settled(row: &PgRow) -> sqlx::Result<Settled> {
         Settled::Quiet {
             seen: row.try_get("seen")?,
         }
-    })
+    };
+    Ok((settled, row.try_get("recorded")?))
 }

@@ -90,7 +90,7 @@ impl Checkpointer for SqliteCheckpointer {
     }
 
     async fn release(&self, claim: &Claim, outcome: &Settlement) -> Result<bool> {
-        let settled = self.file.write(Settling::new(claim, None, outcome)).await?;
+        let (settled, _) = self.file.write(Settling::new(claim, None, outcome)).await?;
         if settled.is_held() && outcome.is_over() {
             self.file.hints().tell_ended(&claim.workflow);
         }

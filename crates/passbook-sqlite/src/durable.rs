@@ -240,9 +240,12 @@ impl Durable for SqliteDurable {
     }
 
     async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<Settled> {
-        let settled = self.file().write(Settling::new(claim, Some(delivery), outcome)).await?;
-        if settled.is_held() && outcome.is_over() {
-            self.file().hints().tell_ended(&claim.workflow);
+        let asked = Instant::now();
+        let settling = Settling::new(claim, Some(delivery), outcome);
+        let (settled, recorded) = self.file().write(settling).await?;
+        if settled.is_held() {
+            let hints = self.file().hints();
+            hints.tell_settled(asked, &claim.workflow, outcome, recorded);
         }
         Ok(settled)
     }

@@ -80,7 +80,8 @@ impl Settling {
 }
 
 impl Request for Settling {
-    type Reply = Settled;
+    /// What became of it, and whether its result is the one that stands there.
+    type Reply = (Settled, bool);
 
     fn queue(waiting: &mut Waiting) -> &mut Queue<Self> {
         &mut waiting.settlings
@@ -94,7 +95,7 @@ impl Request for Settling {
         }
     }
 
-    async fn make(requests: &[&Self], transaction: &mut Transaction) -> Result<Vec<Result<Settled>>> {
+    async fn make(requests: &[&Self], transaction: &mut Transaction) -> Result<Vec<Result<Self::Reply>>> {
         let file = transaction.file().clone();
         let now = file.now();
         let doing = || match requests {
@@ -130,6 +131,7 @@ impl Request for Settling {
 
         let awaited = awaited(transaction, &settled).await?;
         let (mut results, mut over, mut again) = (Vec::new(), Vec::new(), Vec::new());
+        let mut completed = Vec::new();
         for (place, request) in settled.iter().enumerate() {
             let Some(delivery) = &request.delivery else {
                 continue;
@@ -137,6 +139,7 @@ impl Request for Settling {
             if let Settlement::Completed { result } = &request.outcome {
                 let none: Option<&str> = None;
                 results.push((&request.claim.workflow, RESULT, result.as_str(), none));
+                completed.push(place);
             }
             let due = if awaited.contains(&place) {
                 Some(now)
@@ -148,16 +151,27 @@ impl Request for Settling {
                 None => over.push(delivery),
             }
         }
+        let mut recorded = HashSet::new();
         if !results.is_empty() {
             // No fence: the claims were the highest a moment ago, under this lock.
-            supply(transaction, &array(results)?, doing).await?;
+            let first = supply(transaction, &array(results)?, doing).await?;
+            recorded.extend(
+                (0..)
+                    .zip(completed)
+                    .filter(|(at, _)| first.contains_key(at))
+                    .map(|(_, place)| place),
+            );
         }
         scheduler::wake_at(transaction, &again, now).await?;
         scheduler::done(transaction, &file, &over, now).await?;
-        let mut ended = woken(transaction, &settled, now).await?.into_iter();
+        let ended = woken(transaction, &settled, now).await?;
+        let mut ended = ended.into_iter().enumerate();
         // Each that was held has its answer.
         let replies = held.into_iter().map(|held| if held { ended.next() } else { None });
-        Ok(replies.map(|ended| Ok(ended.unwrap_or(Settled::Lost))).collect())
+        let reply = |(place, settled)| (settled, recorded.contains(&place));
+        Ok(replies
+            .map(|ended| Ok(ended.map_or((Settled::Lost, false), reply)))
+            .collect())
     }
 }
 

@@ -325,7 +325,7 @@ impl<S: Durable + Inspect, C: Codec> Inspect for Coded<S, C> {
     }
 
     fn endings(&self) -> Endings {
-        self.store.endings()
+        self.store.endings().bare()
     }
 }
 
@@ -344,6 +344,6 @@ impl<K: Checkpointer + Inspect, C: Codec> Inspect for CodedCheckpointer<K, C> {
     }
 
     fn endings(&self) -> Endings {
-        self.inner.endings()
+        self.inner.endings().bare()
     }
 }

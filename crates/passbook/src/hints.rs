@@ -1,19 +1,24 @@
 //! Who is told that something may have happened: idle workers, and whoever waits for a result.
 
 use std::fmt;
+use std::time::Instant;
 
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 
+use crate::{Settlement, Value};
+
 /// How many endings a slow listener may lag behind before it is told to ask for all.
 const KEPT: usize = 4_096;
+/// The longest result that is told with its ending, in bytes, so that a slow listener keeps little memory.
+const LONGEST: usize = 4_096;
 
 /// The hints of one store: a part for those who build stores.
 ///
 /// A hint may be lost and it may be wrong. Nothing that is promised rests on one: workers poll, and so do waiters.
 pub struct Hints {
     ready: watch::Sender<()>,
-    ended: broadcast::Sender<Option<String>>,
+    ended: broadcast::Sender<Option<Ending>>,
 }
 
 impl Hints {
@@ -37,9 +42,33 @@ impl Hints {
 
     /// Tells who waits for results that this workflow is over.
     pub fn tell_ended(&self, workflow: &str) {
+        self.tell(|| Ending {
+            workflow: workflow.to_owned(),
+            result: None,
+        });
+    }
+
+    /// Tells who waits for results that a pass was settled, if that was the end of its workflow. The result goes along when
+    /// it is short and `recorded` says that this pass was the first to record one. Unlike a hint it must be true: `asked` is
+    /// from before the store was asked to settle, and who has waited since before that asks no more.
+    pub fn tell_settled(&self, asked: Instant, workflow: &str, outcome: &Settlement, recorded: bool) {
+        if outcome.is_over() {
+            self.tell(|| Ending {
+                workflow: workflow.to_owned(),
+                result: match outcome {
+                    Settlement::Completed { result } if recorded && result.len() <= LONGEST => {
+                        Some((asked, result.clone()))
+                    }
+                    _ => None,
+                },
+            });
+        }
+    }
+
+    fn tell(&self, ending: impl FnOnce() -> Ending) {
         if self.ended.receiver_count() > 0 {
             // Nobody listens any more when it fails.
-            let _ = self.ended.send(Some(workflow.to_owned()));
+            let _ = self.ended.send(Some(ending()));
         }
     }
 
@@ -51,7 +80,10 @@ impl Hints {
 
     /// The endings from now on; what [`Inspect::endings`](crate::Inspect::endings) of the store returns.
     pub fn endings(&self) -> Endings {
-        Endings(Some(self.ended.subscribe()))
+        Endings {
+            receiver: Some(self.ended.subscribe()),
+            bare: false,
+        }
     }
 }
 
@@ -99,39 +131,68 @@ impl Wakeups {
     }
 }
 
+/// A workflow that is over.
+#[derive(Clone, Debug)]
+pub(crate) struct Ending {
+    pub(crate) workflow: String,
+    /// What it has returned, for those who wait since before this instant: whoever came later may wait for another one of
+    /// the same id.
+    pub(crate) result: Option<(Instant, Value)>,
+}
+
 /// Workflows that are over, told as they end. Only hints; see [`Inspect::endings`](crate::Inspect::endings).
 #[derive(Debug)]
-pub struct Endings(Option<broadcast::Receiver<Option<String>>>);
+pub struct Endings {
+    receiver: Option<broadcast::Receiver<Option<Ending>>>,
+    /// Leaves the results away.
+    bare: bool,
+}
 
 impl Endings {
     /// Never tells anything: of a store without hints.
     pub fn silent() -> Self {
-        Self(None)
+        Self {
+            receiver: None,
+            bare: true,
+        }
+    }
+
+    /// Tells no results: of a store that reads them otherwise than the store within.
+    #[must_use]
+    pub fn bare(self) -> Self {
+        Self { bare: true, ..self }
     }
 
     /// Whether it never tells anything.
     pub fn is_silent(&self) -> bool {
-        self.0.is_none()
+        self.receiver.is_none()
     }
 
-    /// The next workflow that is over; `None` when any may be.
-    pub async fn next(&mut self) -> Option<String> {
-        if let Some(receiver) = &mut self.0 {
+    /// Waits for the next workflow that is over, and takes along what has been told by then; `None` when any may be over.
+    pub(crate) async fn next(&mut self) -> Option<Vec<Ending>> {
+        let mut ended = Vec::new();
+        if let Some(receiver) = &mut self.receiver {
             match receiver.recv().await {
-                Ok(ended) => return ended,
+                Ok(first) => ended.push(first?),
                 Err(RecvError::Lagged(_)) => return None,
-                Err(RecvError::Closed) => self.0 = None,
+                Err(RecvError::Closed) => self.receiver = None,
             }
         }
-        std::future::pending().await
-    }
-
-    /// The next one if it has been told already.
-    pub fn try_next(&mut self) -> Option<Option<String>> {
-        match self.0.as_mut()?.try_recv() {
-            Ok(ended) => Some(ended),
-            Err(TryRecvError::Lagged(_)) => Some(None),
-            Err(TryRecvError::Empty | TryRecvError::Closed) => None,
+        let Some(receiver) = &mut self.receiver else {
+            return std::future::pending().await;
+        };
+        loop {
+            match receiver.try_recv() {
+                Ok(next) => ended.push(next?),
+                Err(TryRecvError::Lagged(_)) => return None,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
         }
+        if self.bare {
+            for ended in &mut ended {
+                ended.result = None;
+            }
+        }
+        Some(ended)
     }
 }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot};
 
 use crate::durable::Durable;
-use crate::{Endings, Error, Finished, Inspect, Result, Scheduler};
+use crate::hints::Ending;
+use crate::{Error, Finished, Inspect, Result, Scheduler, State, Value};
 
 /// How soon everything is asked for again when the store tells of no endings.
 const SOONEST: Duration = Duration::from_millis(1);
@@ -18,11 +19,17 @@ const SHARE: u32 = 10;
 /// How many workflows are asked for in one statement.
 const PAGE: usize = 1_000;
 
-type Waiting = HashMap<String, Vec<oneshot::Sender<Result<Finished>>>>;
+type Waiting = HashMap<String, Vec<Waiter>>;
 
 /// Everybody who waits through one client. While there is anyone, one task asks for all of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiters(Arc<Shared>);
+
+#[derive(Debug)]
+struct Waiter {
+    since: Instant,
+    tell: oneshot::Sender<Result<Finished>>,
+}
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -48,7 +55,9 @@ impl Waiters {
         let told = {
             let mut inner = self.lock();
             let (tell, told) = oneshot::channel();
-            inner.waiting.entry(workflow.to_owned()).or_default().push(tell);
+            let since = Instant::now();
+            let waiters = inner.waiting.entry(workflow.to_owned()).or_default();
+            waiters.push(Waiter { since, tell });
             inner.fresh.push(workflow.to_owned());
             if inner.asking {
                 self.0.came.notify_one();
@@ -72,9 +81,9 @@ impl Waiters {
     /// Forgets who has gone. False, and the asking is over, when nobody is left.
     fn anybody(&self) -> bool {
         let mut inner = self.lock();
-        inner.waiting.retain(|_, tells| {
-            tells.retain(|tell| !tell.is_closed());
-            !tells.is_empty()
+        inner.waiting.retain(|_, waiters| {
+            waiters.retain(|waiter| !waiter.tell.is_closed());
+            !waiters.is_empty()
         });
         inner.asking = !inner.waiting.is_empty();
         inner.asking
@@ -95,14 +104,35 @@ impl Waiters {
     }
 
     fn tell(&self, finished: &Finished) {
-        for tell in self.lock().waiting.remove(&finished.workflow).unwrap_or_default() {
-            let _ = tell.send(Ok(finished.clone()));
+        for waiter in self.lock().waiting.remove(&finished.workflow).unwrap_or_default() {
+            let _ = waiter.tell.send(Ok(finished.clone()));
+        }
+    }
+
+    /// Tells a result to those who wait since before the store was asked to write it.
+    fn tell_result(&self, workflow: &str, asked: Instant, result: &Value) {
+        let mut inner = self.lock();
+        let Some(waiters) = inner.waiting.get_mut(workflow) else {
+            return;
+        };
+        for waiter in waiters.extract_if(.., |waiter| waiter.since <= asked) {
+            let _ = waiter.tell.send(Ok(Finished {
+                workflow: workflow.to_owned(),
+                state: State::Completed,
+                result: Some(result.clone()),
+                error: None,
+            }));
+        }
+        if waiters.is_empty() {
+            inner.waiting.remove(workflow);
         }
     }
 
     fn fail(&self, error: &Error) {
-        for tell in std::mem::take(&mut self.lock().waiting).into_values().flatten() {
-            let _ = tell.send(Err(Error::store(format!("results cannot be waited for: {error}"))));
+        for waiter in std::mem::take(&mut self.lock().waiting).into_values().flatten() {
+            let _ = waiter
+                .tell
+                .send(Err(Error::store(format!("results cannot be waited for: {error}"))));
         }
     }
 }
@@ -161,8 +191,8 @@ impl Asking {
                 }
             }
             ask = tokio::select! {
-                told = endings.next() => match gather(told, &mut endings) {
-                    Some(told) => Ask::Some(told),
+                ended = endings.next() => match ended {
+                    Some(ended) => Ask::Some(self.take_in(ended)),
                     None if Instant::now() >= not_before => Ask::All,
                     None => {
                         all_at = not_before;
@@ -185,18 +215,15 @@ impl Asking {
             }
         }
     }
-}
 
-/// Everything that has been told by now goes into one question; `None` when that may be anything.
-fn gather(first: Option<String>, endings: &mut Endings) -> Option<HashSet<String>> {
-    let mut told = HashSet::new();
-    let mut next = Some(first);
-    while let Some(ended) = next {
-        match ended {
-            Some(workflow) => told.insert(workflow),
-            None => return None,
+    /// Passes on the results that were told, and returns who is over.
+    fn take_in(&self, ended: Vec<Ending>) -> HashSet<String> {
+        let take_in = |ended: Ending| {
+            if let Some((asked, result)) = ended.result {
+                self.waiters.tell_result(&ended.workflow, asked, &result);
+            }
+            ended.workflow
         };
-        next = endings.try_next();
+        ended.into_iter().map(take_in).collect()
     }
-    Some(told)
 }

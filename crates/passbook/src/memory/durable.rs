@@ -250,17 +250,19 @@ impl Durable for MemoryStore {
     }
 
     async fn settle(&self, claim: &Claim, delivery: &Delivery, outcome: &Settlement) -> Result<Settled> {
+        let asked = Instant::now();
         let settled = self.shared().commit_when(|state, now| {
             let completed = matches!(outcome, Settlement::Completed { .. });
             if completed && state.holds.is_reserved(&claim.workflow, RESULT) {
                 return None;
             }
             if !state.release(claim, outcome, now) {
-                return Some(Settled::Lost);
+                return Some((Settled::Lost, false));
             }
+            let mut recorded = false;
             let when = match outcome {
                 Settlement::Completed { result } => {
-                    state.write(&claim.workflow, RESULT, result, now);
+                    recorded = state.write(&claim.workflow, RESULT, result, now).first;
                     None
                 }
                 Settlement::Suspended { waits_for, .. } if state.has_any(&claim.workflow, waits_for) => Some(now),
@@ -270,16 +272,18 @@ impl Durable for MemoryStore {
             };
             state.queue.answer(delivery, when, now);
             let due = state.queue.get(&delivery.namespace, &delivery.workflow);
-            Some(if due.is_some_and(|due| due <= now) {
+            let settled = if due.is_some_and(|due| due <= now) {
                 Settled::Woken
             } else {
                 let seen = state.last_seq(&claim.workflow);
                 Settled::Quiet { seen }
-            })
+            };
+            Some((settled, recorded))
         });
-        let settled = settled.await;
-        if settled.is_held() && outcome.is_over() {
-            self.shared().hints.tell_ended(&claim.workflow);
+        let (settled, recorded) = settled.await;
+        if settled.is_held() {
+            let hints = &self.shared().hints;
+            hints.tell_settled(asked, &claim.workflow, outcome, recorded);
         }
         Ok(settled)
     }
