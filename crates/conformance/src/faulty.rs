@@ -262,8 +262,8 @@ impl<S: Scheduler> Scheduler for Faulty<S> {
         self.faults.through("reclaim", self.inner.reclaim()).await
     }
 
-    fn wakeups(&self) -> Wakeups {
-        self.inner.wakeups()
+    fn wakeups(&self, namespaces: &[String]) -> Wakeups {
+        self.inner.wakeups(namespaces)
     }
 }
 

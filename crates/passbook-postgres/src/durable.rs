@@ -91,7 +91,7 @@ impl Durable for PostgresDurable {
             input: input.clone(),
         };
         let recorded = self.link().starts.ask(self.link(), request).await?;
-        self.link().tell_ready();
+        self.link().tell_ready(Some(namespace));
         Ok(recorded)
     }
 
@@ -105,7 +105,7 @@ impl Durable for PostgresDurable {
             value: value.clone(),
         };
         let recorded = self.link().arrivals.ask(self.link(), request).await?;
-        self.link().tell_ready();
+        self.link().tell_ready(Some(namespace));
         Ok(recorded)
     }
 
@@ -117,7 +117,7 @@ impl Durable for PostgresDurable {
             value: value.clone(),
         };
         let key = self.link().messages.ask(self.link(), request).await?;
-        self.link().tell_ready();
+        self.link().tell_ready(Some(namespace));
         Ok(key)
     }
 
@@ -131,7 +131,7 @@ impl Durable for PostgresDurable {
 
     async fn reopen(&self, namespace: &str, workflow: &str) -> Result<bool> {
         let reopened = reopen(self.link(), Some(namespace), workflow).await?;
-        self.link().tell_ready();
+        self.link().tell_ready(Some(namespace));
         Ok(reopened)
     }
 

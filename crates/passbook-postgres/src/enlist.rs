@@ -86,6 +86,6 @@ impl Enlist for PostgresDurable {
     }
 
     fn committed(&self) {
-        self.link().tell_ready();
+        self.link().tell_ready(None);
     }
 }

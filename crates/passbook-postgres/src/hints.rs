@@ -88,10 +88,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Link {
-    /// Something may be ready.
-    pub(crate) fn tell_ready(self: &Arc<Self>) {
-        self.telling.within.tell_ready();
-        self.tell(|outbox| outbox.ready = true);
+    /// Something of this namespace may be ready, or of any. Other processes are told unless a worker of ours was waiting for it:
+    /// they would find it taken.
+    pub(crate) fn tell_ready(self: &Arc<Self>, namespace: Option<&str>) {
+        if !self.telling.within.tell_ready(namespace) {
+            self.tell(|outbox| outbox.ready = true);
+        }
     }
 
     /// A workflow is over.
@@ -118,9 +120,9 @@ impl Link {
     }
 
     /// When something may be ready from now on, whoever made it so.
-    pub(crate) fn wakeups(self: &Arc<Self>) -> Wakeups {
+    pub(crate) fn wakeups(self: &Arc<Self>, namespaces: &[String]) -> Wakeups {
         self.listen();
-        self.telling.within.wakeups()
+        self.telling.within.wakeups(namespaces)
     }
 
     /// What ends from now on, whoever ended it.
@@ -240,7 +242,7 @@ impl Telling {
             Ok(told) if told.by == self.ours => {}
             Ok(Told { ready, ended, .. }) => {
                 if ready {
-                    self.within.tell_ready();
+                    self.within.tell_ready(None);
                 }
                 match ended {
                     Some(ended) => ended.iter().for_each(|workflow| self.within.tell_ended(workflow)),
@@ -248,7 +250,9 @@ impl Telling {
                 }
             }
             // Of another program, which need not know what we say: it has written something.
-            Err(_) => self.within.tell_ready(),
+            Err(_) => {
+                self.within.tell_ready(None);
+            }
         }
     }
 }

@@ -55,7 +55,7 @@ impl Scheduler for PostgresScheduler {
         let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(now);
         let what = || format!("make workflow `{workflow}` ready");
         self.0.ask(&self.0.statements.make_ready, bind, what).await?;
-        self.0.tell_ready();
+        self.0.tell_ready(Some(namespace));
         Ok(())
     }
 
@@ -77,7 +77,7 @@ impl Scheduler for PostgresScheduler {
         let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(receipt).bind(when).bind(now);
         let what = || format!("put workflow `{workflow}` to sleep");
         self.0.ask(&self.0.statements.wake_at, bind, what).await?;
-        self.0.tell_ready();
+        self.0.tell_ready(Some(namespace));
         Ok(())
     }
 
@@ -91,7 +91,7 @@ impl Scheduler for PostgresScheduler {
         let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(receipt).bind(now);
         let what = || format!("answer for the delivery of workflow `{workflow}`");
         self.0.ask(&self.0.statements.done, bind, what).await?;
-        self.0.tell_ready();
+        self.0.tell_ready(Some(namespace));
         Ok(())
     }
 
@@ -135,8 +135,8 @@ impl Scheduler for PostgresScheduler {
         Ok(due.map(|due| now.until(due)))
     }
 
-    fn wakeups(&self) -> Wakeups {
-        self.0.wakeups()
+    fn wakeups(&self, namespaces: &[String]) -> Wakeups {
+        self.0.wakeups(namespaces)
     }
 }
 

@@ -202,9 +202,9 @@ impl SqliteFile {
     }
 
     /// When something may be ready from now on, whoever made it so.
-    pub(crate) fn wakeups(&self) -> Wakeups {
+    pub(crate) fn wakeups(&self, namespaces: &[String]) -> Wakeups {
         self.watch();
-        self.0.hints.wakeups()
+        self.0.hints.wakeups(namespaces)
     }
 
     /// What ends from now on, whoever ended it.
@@ -257,7 +257,7 @@ impl Transaction {
             .await
             .doing(|| format!("commit a write to `{}`", file.0.path.display()))?;
         if file.0.waking.swap(false, Ordering::SeqCst) {
-            file.0.hints.tell_ready();
+            file.0.hints.tell_ready(None);
         }
         Ok(())
     }

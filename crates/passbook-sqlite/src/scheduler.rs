@@ -135,8 +135,8 @@ impl Scheduler for SqliteScheduler {
         Ok(next.map(|at| self.file.now().until(at)))
     }
 
-    fn wakeups(&self) -> Wakeups {
-        self.file.wakeups()
+    fn wakeups(&self, namespaces: &[String]) -> Wakeups {
+        self.file.wakeups(namespaces)
     }
 }
 

@@ -66,8 +66,9 @@ async fn two_deliveries_of_one_moment_have_two_receipts() {
 async fn a_commit_wakes_an_idle_worker_of_the_same_process() {
     let home = Home::new();
     let store = home.prepared().await;
-    let mut waiting = store.scheduler().wakeups();
-    let mut late = store.scheduler().wakeups();
+    let orders = ["orders".to_owned()];
+    let mut waiting = store.scheduler().wakeups(&orders);
+    let mut late = store.scheduler().wakeups(&orders);
     let idle = tokio::spawn(async move { waiting.next().await });
     store.start("orders", "w", &value("x")).await.unwrap();
     idle.await.unwrap();

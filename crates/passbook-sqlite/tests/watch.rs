@@ -29,7 +29,7 @@ async fn patient(path: impl AsRef<std::path::Path>) -> Sqlite {
 async fn take(store: &Sqlite, mut idle: impl FnMut()) -> String {
     let namespaces = ["orders".to_owned()];
     let request = Acquire::new(&namespaces, 1);
-    let mut wakeups = store.scheduler().wakeups();
+    let mut wakeups = store.scheduler().wakeups(&namespaces);
     loop {
         wakeups.catch_up();
         let Acquired { mut passes, .. } = store.acquire(&request).await.unwrap();

@@ -1,10 +1,12 @@
 //! Who is told that something may have happened: idle workers, and whoever waits for a result.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Notify, broadcast};
 
 use crate::{Settlement, Value};
 
@@ -17,7 +19,7 @@ const LONGEST: usize = 4_096;
 ///
 /// A hint may be lost and it may be wrong. Nothing that is promised rests on one: workers poll, and so do waiters.
 pub struct Hints {
-    ready: watch::Sender<()>,
+    workers: Mutex<Vec<Weak<Listening>>>,
     ended: broadcast::Sender<Option<Ending>>,
 }
 
@@ -25,19 +27,42 @@ impl Hints {
     /// Nobody is told anything yet.
     pub fn new() -> Self {
         Self {
-            ready: watch::Sender::new(()),
+            workers: Mutex::default(),
             ended: broadcast::Sender::new(KEPT),
         }
     }
 
-    /// Tells idle workers that something may be ready.
-    pub fn tell_ready(&self) {
-        self.ready.send_replace(());
+    /// Tells idle workers that something of this namespace may be ready, or of any. Whether one was waiting for it, and is
+    /// about to look: then nobody else needs to.
+    pub fn tell_ready(&self, namespace: Option<&str>) -> bool {
+        let mut heard = false;
+        self.workers().retain(|worker| {
+            let Some(worker) = worker.upgrade() else {
+                return false;
+            };
+            if namespace.is_none_or(|namespace| worker.namespaces.iter().any(|served| served == namespace)) {
+                heard |= worker.tell();
+            }
+            true
+        });
+        heard
     }
 
-    /// The wakeups from now on; what [`Scheduler::wakeups`](crate::Scheduler::wakeups) of the store returns.
-    pub fn wakeups(&self) -> Wakeups {
-        Wakeups(Some(self.ready.subscribe()))
+    /// The wakeups of these namespaces from now on; what [`Scheduler::wakeups`](crate::Scheduler::wakeups) of the store
+    /// returns.
+    pub fn wakeups(&self, namespaces: &[String]) -> Wakeups {
+        let listening = Arc::new(Listening {
+            namespaces: namespaces.to_vec(),
+            told: AtomicBool::new(false),
+            waits: AtomicBool::new(false),
+            wake: Notify::new(),
+        });
+        self.workers().push(Arc::downgrade(&listening));
+        Wakeups(Some(listening))
+    }
+
+    fn workers(&self) -> MutexGuard<'_, Vec<Weak<Listening>>> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells who waits for results that this workflow is over.
@@ -74,7 +99,7 @@ impl Hints {
 
     /// Tells everybody that hints may have been missed, e.g. since a listener's connection broke.
     pub fn tell_unsure(&self) {
-        self.tell_ready();
+        self.tell_ready(None);
         let _ = self.ended.send(None);
     }
 
@@ -103,7 +128,36 @@ impl fmt::Debug for Hints {
 
 /// Tells one worker that something may be ready. Only hints; see [`Scheduler::wakeups`](crate::Scheduler::wakeups).
 #[derive(Debug)]
-pub struct Wakeups(Option<watch::Receiver<()>>);
+pub struct Wakeups(Option<Arc<Listening>>);
+
+#[derive(Debug)]
+struct Listening {
+    namespaces: Vec<String>,
+    /// Since the worker last looked.
+    told: AtomicBool,
+    /// The worker waits, and looks when it is told.
+    waits: AtomicBool,
+    wake: Notify,
+}
+
+impl Listening {
+    /// Whether the worker was waiting, and nobody had told it yet.
+    fn tell(&self) -> bool {
+        self.told.store(true, Ordering::SeqCst);
+        let waited = self.waits.swap(false, Ordering::SeqCst);
+        self.wake.notify_one();
+        waited
+    }
+}
+
+/// Waits no longer, whether told or dropped.
+struct Waits<'a>(&'a Listening);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.waits.store(false, Ordering::SeqCst);
+    }
+}
 
 impl Wakeups {
     /// Never tells anything: of a store without hints.
@@ -113,21 +167,23 @@ impl Wakeups {
 
     /// What has been told until now is known: the worker is about to look.
     pub fn catch_up(&mut self) {
-        if let Some(receiver) = &mut self.0 {
-            receiver.mark_unchanged();
+        if let Some(listening) = &self.0 {
+            listening.told.store(false, Ordering::SeqCst);
         }
     }
 
     /// Completes when something has been told since it completed the last time, or since it caught up.
     pub async fn next(&mut self) {
-        if let Some(receiver) = &mut self.0 {
-            match receiver.changed().await {
-                Ok(()) => return,
-                // The store is gone.
-                Err(_) => self.0 = None,
-            }
+        let Some(listening) = &self.0 else {
+            return std::future::pending().await;
+        };
+        let waits = Waits(listening);
+        listening.waits.store(true, Ordering::SeqCst);
+        while !listening.told.swap(false, Ordering::SeqCst) {
+            // A wake that was told before the worker caught up is an old one.
+            listening.wake.notified().await;
         }
-        std::future::pending::<()>().await;
+        drop(waits);
     }
 }
 

@@ -72,9 +72,10 @@ pub trait Scheduler: Clone + Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Tells a worker when work may have appeared, from now on. Only hints: they may be lost and they may be wrong, the poll
-    /// still finds the work. A store without hints tells nothing.
-    fn wakeups(&self) -> Wakeups {
+    /// Tells a worker of these namespaces when work may have appeared, from now on. Only hints: they may be lost and they may
+    /// be wrong, the poll still finds the work. A store without hints tells nothing.
+    fn wakeups(&self, namespaces: &[String]) -> Wakeups {
+        let _ = namespaces;
         Wakeups::silent()
     }
 }

@@ -114,7 +114,7 @@ impl Durable for MemoryStore {
             free.then(|| state.start(namespace, workflow, input, now))
         });
         let recorded = started.await?;
-        self.shared().hints.tell_ready();
+        self.shared().hints.tell_ready(Some(namespace));
         Ok(recorded)
     }
 
@@ -135,7 +135,7 @@ impl Durable for MemoryStore {
             })
         });
         let recorded = arrived.await?;
-        self.shared().hints.tell_ready();
+        self.shared().hints.tell_ready(Some(namespace));
         Ok(recorded)
     }
 
@@ -151,7 +151,7 @@ impl Durable for MemoryStore {
             })
         });
         let key = delivered.await?;
-        self.shared().hints.tell_ready();
+        self.shared().hints.tell_ready(Some(namespace));
         Ok(key)
     }
 
@@ -177,7 +177,7 @@ impl Durable for MemoryStore {
             }
             reopened
         });
-        self.shared().hints.tell_ready();
+        self.shared().hints.tell_ready(Some(namespace));
         Ok(reopened)
     }
 

@@ -36,7 +36,7 @@ impl Scheduler for MemoryScheduler {
         check_name("workflow id", workflow)?;
         self.0
             .commit(|state, now| state.queue.make_ready(namespace, workflow, now));
-        self.0.hints.tell_ready();
+        self.0.hints.tell_ready(Some(namespace));
         Ok(())
     }
 
@@ -75,8 +75,8 @@ impl Scheduler for MemoryScheduler {
         Ok(self.0.commit(|state, now| state.queue.next_due(namespaces, now)))
     }
 
-    fn wakeups(&self) -> Wakeups {
-        self.0.hints.wakeups()
+    fn wakeups(&self, namespaces: &[String]) -> Wakeups {
+        self.0.hints.wakeups(namespaces)
     }
 }
 
@@ -84,7 +84,7 @@ impl Shared {
     fn answer(&self, delivery: &Delivery, when: Option<Timestamp>) {
         // Also of a moment to come: an idle worker's timer is set for the earliest.
         if self.commit(|state, now| state.queue.answer(delivery, when, now)) {
-            self.hints.tell_ready();
+            self.hints.tell_ready(Some(&delivery.namespace));
         }
     }
 }

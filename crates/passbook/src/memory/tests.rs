@@ -231,10 +231,10 @@ async fn a_lost_claim_is_not_renewed() {
 #[tokio::test]
 async fn a_commit_wakes_every_idle_worker_and_one_that_does_not_wait_yet() {
     let (store, _) = store();
-    let mut late = store.scheduler().wakeups();
+    let mut late = store.scheduler().wakeups(&["kind".to_owned()]);
     let idle: Vec<_> = (0..3)
         .map(|_| {
-            let mut wakeups = store.scheduler().wakeups();
+            let mut wakeups = store.scheduler().wakeups(&["kind".to_owned()]);
             tokio::spawn(async move { wakeups.next().await })
         })
         .collect();

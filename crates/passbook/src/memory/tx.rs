@@ -204,7 +204,7 @@ impl MemoryTransaction {
     pub fn commit(mut self) -> Result<()> {
         let shared = self.shared.clone();
         shared.commit(|state, now| self.apply(state, now));
-        shared.hints.tell_ready();
+        shared.hints.tell_ready(None);
         Ok(())
     }
 
@@ -232,7 +232,7 @@ impl MemoryTransaction {
             Some(Ok(recorded))
         });
         let recorded = committed.await?;
-        shared.hints.tell_ready();
+        shared.hints.tell_ready(None);
         Ok(recorded)
     }
 }

@@ -235,7 +235,7 @@ struct Taking<S: Durable> {
 
 impl<S: Durable> Taking<S> {
     async fn run(mut self, shutdown: &Shutdown, grace: Duration) {
-        let mut wakeups = self.attempt.store.scheduler().wakeups();
+        let mut wakeups = self.attempt.store.scheduler().wakeups(&self.namespaces);
         let mut look_at = Instant::now();
         while !shutdown.has_begun() {
             while self.passes.try_join_next().is_some() {}
@@ -258,7 +258,8 @@ impl<S: Durable> Taking<S> {
                 () = shutdown.begun() => break,
                 Some(freed) = self.told.recv() => look_at = self.ended(&freed, look_at),
                 () = tokio::time::sleep_until(look_at.into()), if free > 0 => {}
-                () = wakeups.next(), if free > 0 => look_at = Instant::now(),
+                // While the store does not answer, each hint would have it asked again at once.
+                () = wakeups.next(), if free > 0 && self.unanswered == 0 => look_at = Instant::now(),
             }
         }
         self.drain(shutdown, grace).await;
