@@ -98,6 +98,19 @@ impl Ground for Files {
         Ok(inserted as f64 / began.elapsed().as_secs_f64())
     }
 
+    async fn paused_commits(&self, pause: Duration, times: usize) -> Result<Vec<f64>> {
+        let mut connection = self.connect("floor").await?;
+        let mut took = Vec::new();
+        for at in 0..times {
+            tokio::time::sleep(pause).await;
+            let began = Instant::now();
+            let insert = sqlx::query("INSERT INTO bench_floor VALUES ('paused', ?1, '1')").bind(format!("step-{at}"));
+            insert.execute(&mut connection).await?;
+            took.push(began.elapsed().as_secs_f64());
+        }
+        Ok(took)
+    }
+
     async fn round_trip(&self) -> Result<f64> {
         let mut connection = self.connect("floor").await?;
         let began = Instant::now();

@@ -54,6 +54,9 @@ pub(crate) trait Ground {
     /// Rows per second of `clients` that each commit `rows` rows at a time for so long. The rows look like a record.
     async fn rows_per_second(&self, clients: u32, rows: i64, time: Duration) -> Result<f64>;
 
+    /// Seconds of each of so many one-row commits of one client, which pauses before each. The table is that of the floor.
+    async fn paused_commits(&self, pause: Duration, times: usize) -> Result<Vec<f64>>;
+
     /// Seconds of one round trip that does nothing.
     async fn round_trip(&self) -> Result<f64>;
 

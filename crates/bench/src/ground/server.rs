@@ -17,6 +17,8 @@ use crate::counts::Counts;
 /// How many round trips are made for the time of one.
 pub(super) const TRIPS: u32 = 2_000;
 
+const ONE_ROW: &str = "INSERT INTO bench_floor VALUES ($1, $2, '1')";
+
 /// A server, ours or a given one. A server of our own is stopped when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -132,14 +134,15 @@ impl Ground for Server {
                 let mut connection = pool.acquire().await?;
                 let mut commits = 0_i64;
                 while began.elapsed() < time {
-                    sqlx::query(
-                        "INSERT INTO bench_floor SELECT $1, 'step-' || ($2 + i), '1' FROM generate_series(1, $3) AS i",
-                    )
-                    .bind(format!("order-{client}"))
-                    .bind(commits * rows)
-                    .bind(rows)
-                    .execute(&mut *connection)
-                    .await?;
+                    let workflow = format!("order-{client}");
+                    // A series is planned anew at each call, which a floor of one row need not pay for.
+                    let insert = if rows == 1 {
+                        sqlx::query(ONE_ROW).bind(workflow).bind(format!("step-{commits}"))
+                    } else {
+                        let many = "INSERT INTO bench_floor SELECT $1, 'step-' || ($2 + i), '1' FROM generate_series(1, $3) AS i";
+                        sqlx::query(many).bind(workflow).bind(commits * rows).bind(rows)
+                    };
+                    insert.execute(&mut *connection).await?;
                     commits += 1;
                 }
                 Ok::<_, sqlx::Error>(commits * rows)
@@ -150,6 +153,23 @@ impl Ground for Server {
         let inserted = inserted.into_iter().sum::<sqlx::Result<i64>>()?;
         pool.close().await;
         Ok(inserted as f64 / took)
+    }
+
+    async fn paused_commits(&self, pause: Duration, times: usize) -> Result<Vec<f64>> {
+        let pool = self.pool(1).await?;
+        let commits = async move {
+            let mut connection = pool.acquire().await?;
+            let mut took = Vec::new();
+            for at in 0..times {
+                tokio::time::sleep(pause).await;
+                let began = Instant::now();
+                let insert = sqlx::query(ONE_ROW).bind("paused").bind(format!("step-{at}"));
+                insert.execute(&mut *connection).await?;
+                took.push(began.elapsed().as_secs_f64());
+            }
+            Ok::<_, sqlx::Error>(took)
+        };
+        Ok(tokio::spawn(commits).await??)
     }
 
     async fn round_trip(&self) -> Result<f64> {
