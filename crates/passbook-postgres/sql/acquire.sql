@@ -3,17 +3,18 @@
 -- not handed out. Rows are rewritten by upsert because its index look-up is no choice of the planner, and joined by full
 -- joins because these are hashed, however few rows the planner expects. A row comes back for each delivery, with a token where the claim was granted; one row without a workflow when there is none. What is due from
 -- before a namespace's moment in $5 is not looked at: while a snapshot is held open, the index is full there of entries of rows
--- that are gone. `next_due` is looked for only when there was room left.
+-- that are gone. `next_due` is looked for only when there was room left. While room is not scarce, `share` gives way to one that gives
+-- every namespace all of it (statements.rs).
+--
+-- The checkpoint of a workflow that was never claimed before is read along, a row for each record: no last holder can be just
+-- committing one. Who sends a value changes the queue row, and is waited for or comes after the lock, or it has changed between
+-- this statement's snapshot and the lock: then what was locked is not what the snapshot sees at its place, and `loaded` is false.
 -- $1 namespaces, $2 limit, $3 now, $4 lease, $5 from when each namespace is looked at, NULL for everything
 WITH wanted AS MATERIALIZED (
     SELECT w.namespace, coalesce(w.since, '-infinity') AS since, w.place
     FROM unnest((SELECT $1::text[]), (SELECT $5::timestamptz[])) WITH ORDINALITY AS w (namespace, since, place)
 ), share AS MATERIALIZED (
-    SELECT wanted.namespace, wanted.since, (SELECT $2::bigint) AS share
-    FROM wanted
-    WHERE (SELECT count(*) FROM wanted) = 1
-    UNION ALL
-    SELECT turns.namespace, turns.since, count(*)
+    SELECT turns.namespace, turns.since, count(*) AS share
     FROM (
         SELECT w.namespace, w.since, w.place, row_number() OVER (PARTITION BY w.place) AS turn
         FROM wanted w
@@ -24,16 +25,15 @@ WITH wanted AS MATERIALIZED (
             ORDER BY q.visible_at
             LIMIT (SELECT $2::bigint)
         ) q
-        WHERE (SELECT count(*) FROM wanted) > 1
         ORDER BY turn, w.place
         LIMIT (SELECT $2::bigint)
     ) turns
     GROUP BY turns.namespace, turns.since
 ), due AS MATERIALIZED (
-    SELECT q.namespace, q.workflow, q.visible_at
+    SELECT q.namespace, q.workflow, q.visible_at, q.ctid AS locked
     FROM share
     CROSS JOIN LATERAL (
-        SELECT q.namespace, q.workflow, q.visible_at
+        SELECT q.namespace, q.workflow, q.visible_at, q.ctid
         FROM {schema}workflow_queue q
         WHERE q.namespace = share.namespace
           AND q.visible_at >= share.since AND q.visible_at <= coalesce((SELECT $3::timestamptz), now())
@@ -71,7 +71,7 @@ WITH wanted AS MATERIALIZED (
       AND CASE WHEN isfinite(held.held_until)
             THEN excluded.held_until - held.held_until >= (SELECT $4::interval)
             ELSE held.held_until < excluded.held_until END
-    RETURNING held.workflow, held.namespace, held.token, held.attempts, held.running
+    RETURNING held.workflow, held.namespace, held.token, held.attempts, held.running, held.token = 1 AND held.xmax = 0 AS new
 )
 SELECT
     coalesce((SELECT $3::timestamptz), now()) AS now,
@@ -92,13 +92,22 @@ SELECT
         SELECT c.state IN ('completed', 'failed', 'cancelled')
         FROM {schema}workflow_claim c
         WHERE c.workflow = taken.workflow
-    ) END AS over
+    ) END AS over,
+    coalesce(taken.loaded, false) AS loaded, r.step, r.value, r.seq, r.recorded_at, r.namespace AS kind
 FROM (SELECT 1) one
 LEFT JOIN (
     SELECT
         hidden.namespace, hidden.workflow, hidden.visible_at, greatest(due.visible_at, 'epoch') AS was, granted.token, granted.attempts,
-        granted.running
+        granted.running,
+        granted.new AND EXISTS (SELECT FROM {schema}workflow_queue seen WHERE seen.ctid = due.locked) AS loaded
     FROM hidden
     FULL JOIN due ON due.namespace = hidden.namespace AND due.workflow = hidden.workflow
     FULL JOIN granted ON granted.workflow = hidden.workflow AND granted.namespace = hidden.namespace
+    OFFSET 0
 ) taken ON true
+LEFT JOIN LATERAL (
+    SELECT c.step, c.value::text AS value, c.seq, c.recorded_at, c.namespace
+    FROM {schema}workflow_checkpoint c
+    WHERE taken.loaded AND c.workflow = taken.workflow
+    ORDER BY c.seq
+) r ON true

@@ -1,17 +1,19 @@
 //! The pair: every transition is one statement and one commit.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use passbook::{
-    Acquire, Acquired, Batches, Checkpointer as _, Claim, Delivery, Durable, Life, Pass, Recorded, Renewed, Result,
-    Scheduler as _, Settled, Settlement, StoreTime, Timestamp, Value, check_name,
+    Acquire, Acquired, Batches, Checkpointer as _, Claim, Delivery, Durable, Life, Pass, Record, Recorded, Renewed,
+    Result, Scheduler as _, Settled, Settlement, StoreTime, Timestamp, Value, check_name,
 };
 use sqlx::Row as _;
 use sqlx::postgres::{PgPool, PgRow};
 
 use crate::checkpointer::granted;
 use crate::connection::{Asking, Link};
+use crate::error::Doing as _;
 use crate::requests::{Arrival, Message, Start};
 use crate::rows::{self, moment};
 use crate::scheduler::{limit, same};
@@ -154,13 +156,15 @@ impl Durable for PostgresDurable {
         };
         let what = || format!("take from `{}`", namespaces.join("`, `"));
         let asked = Instant::now();
-        let rows = link.ask(&link.statements.acquire, bind, what).await?;
+        let statement = if namespaces.len() > 1 && link.horizon.is_scarce() {
+            &link.statements.acquire
+        } else {
+            &link.statements.acquire_unshared
+        };
+        let rows = link.ask(statement, bind, what).await?;
         let time = |row: &_| Ok((rows::timestamp(row, "now")?, rows::maybe_timestamp(row, "next_due")?));
         let (now, due) = rows::one(&rows, time, "take workflows")?;
-        let taken: Vec<Taken> = rows::all(&rows, taken, "take workflows")?
-            .into_iter()
-            .flatten()
-            .collect();
+        let taken = taken(&rows).doing(|| "take workflows".to_owned())?;
         let rows = taken.iter().map(|taken| (taken.delivery.namespace.as_str(), taken.was));
         link.horizon.took(rows, taken.len() < request.limit);
         // Where the room was used up, there may be more, also when some of what was taken is held or over.
@@ -169,19 +173,14 @@ impl Durable for PostgresDurable {
         } else {
             Some(Duration::ZERO)
         };
-        let mut acquired = Acquired::default();
         let time = StoreTime::new(asked, now, &link.clock);
-        for Taken {
-            delivery,
-            granted,
-            over,
-            ..
-        } in taken
-        {
-            match granted {
+        let mut loading = Loading::default();
+        for taken in taken {
+            match taken.granted {
                 Some(granted) => {
+                    let known = || (request.known)(&granted.claim.workflow);
                     let pass = Pass {
-                        since: (request.known)(&granted.claim.workflow),
+                        since: if taken.read.is_some() { None } else { known() },
                         claim: granted.claim,
                         records: Vec::new(),
                         time: time.clone(),
@@ -189,19 +188,26 @@ impl Durable for PostgresDurable {
                         attempts: granted.attempts,
                         interrupted: granted.interrupted,
                     };
-                    acquired.passes.push((pass, delivery));
+                    loading.add(pass, taken.delivery, taken.read);
                 }
                 // Rare: something woke a workflow that is over, past the transitions that see to it.
-                None if over => self.scheduler.done(&delivery).await?,
+                None if taken.over => self.scheduler.done(&taken.delivery).await?,
                 // Its pass will find that the receipt has changed, and leave the workflow ready.
                 None => {}
             }
         }
-        self.load_all(&mut acquired.passes).await?;
-        if acquired.passes.len() < request.limit {
-            acquired.next_due = soon;
+        loading.read(link).await?;
+        // Something was sent as to another kind before the start told which kind it is. Its own queue row stands.
+        for place in std::mem::take(&mut loading.foreign).into_iter().rev() {
+            let (pass, delivery) = loading.passes.remove(place);
+            self.checkpointer.release(&pass.claim, &Settlement::HandedBack).await?;
+            self.scheduler.done(&delivery).await?;
         }
-        Ok(acquired)
+        let passes = loading.passes;
+        Ok(Acquired {
+            next_due: if passes.len() < request.limit { soon } else { None },
+            passes,
+        })
     }
 
     async fn renew(&self, held: &[(Life, Delivery)]) -> Result<Vec<Renewed>> {
@@ -231,15 +237,45 @@ impl Durable for PostgresDurable {
     }
 }
 
-impl PostgresDurable {
-    /// Loads the checkpoints of all passes, in one statement.
-    async fn load_all(&self, passes: &mut Vec<(Pass, Delivery)>) -> Result<()> {
-        if passes.is_empty() {
+/// The passes of a take, while their checkpoints are read.
+#[derive(Default)]
+struct Loading {
+    passes: Vec<(Pass, Delivery)>,
+    /// The places of those whose checkpoints are still to be read.
+    unread: Vec<usize>,
+    /// The places of those that were started as another kind than they were taken as, in rising order.
+    foreign: BTreeSet<usize>,
+}
+
+/// A record, and the kind of its workflow if it is the one of the input.
+type Read = (Option<String>, Record);
+
+impl Loading {
+    fn add(&mut self, pass: Pass, delivery: Delivery, read: Option<Vec<Read>>) {
+        let place = self.passes.len();
+        self.passes.push((pass, delivery));
+        match read {
+            Some(read) => read.into_iter().for_each(|read| self.put(place, read)),
+            None => self.unread.push(place),
+        }
+    }
+
+    fn put(&mut self, place: usize, (kind, record): Read) {
+        let (pass, delivery) = &mut self.passes[place];
+        if kind.is_some_and(|kind| kind != delivery.namespace) {
+            self.foreign.insert(place);
+        }
+        pass.records.push(record);
+    }
+
+    /// Reads all checkpoints that are still to be read, in one statement.
+    async fn read(&mut self, link: &Link) -> Result<()> {
+        if self.unread.is_empty() {
             return Ok(());
         }
-        let link = self.link();
-        let workflows: Vec<&str> = passes.iter().map(|(pass, _)| pass.claim.workflow.as_str()).collect();
-        let since: Vec<Option<i64>> = passes.iter().map(|(pass, _)| pass.since).collect();
+        let unread = || self.unread.iter().map(|place| &self.passes[*place].0);
+        let workflows: Vec<&str> = unread().map(|pass| pass.claim.workflow.as_str()).collect();
+        let since: Vec<Option<i64>> = unread().map(|pass| pass.since).collect();
         let what = || format!("load {} workflows", workflows.len());
         // These claims are ours already. To give up at once would leave them unsettled, and count as attempts.
         let asked = Instant::now();
@@ -256,26 +292,12 @@ impl PostgresDurable {
         };
         let read = |row: &PgRow| {
             let place = usize::try_from(row.try_get::<i64, _>("place")?).unwrap_or(usize::MAX);
-            Ok((
-                place,
-                row.try_get::<Option<String>, _>("namespace")?,
-                rows::record(row)?,
-            ))
+            Ok((place, (row.try_get("namespace")?, rows::record(row)?)))
         };
-        let mut foreign = Vec::new();
-        for (place, namespace, record) in rows::all(&rows, read, "load workflows")? {
-            if let Some((pass, delivery)) = passes.get_mut(place) {
-                if namespace.is_some_and(|namespace| namespace != delivery.namespace) {
-                    foreign.push(place);
-                }
-                pass.records.push(record);
+        for (place, read) in rows::all(&rows, read, "load workflows")? {
+            if let Some(place) = self.unread.get(place) {
+                self.put(*place, read);
             }
-        }
-        // Something was sent as to another kind before the start told which kind it is. Its own queue row stands.
-        for place in foreign.into_iter().rev() {
-            let (pass, delivery) = passes.remove(place);
-            self.checkpointer.release(&pass.claim, &Settlement::HandedBack).await?;
-            self.scheduler.done(&delivery).await?;
         }
         Ok(())
     }
@@ -290,25 +312,38 @@ struct Taken {
     was: Timestamp,
     granted: Option<passbook::Granted>,
     over: bool,
+    /// The checkpoint, where it was read along.
+    read: Option<Vec<Read>>,
 }
 
-/// A row of `acquire.sql`; `None` for the one that only tells the time.
-fn taken(row: &PgRow) -> sqlx::Result<Option<Taken>> {
-    if row.try_get::<Option<&str>, _>("workflow")?.is_none() {
-        return Ok(None);
+/// The rows of `acquire.sql`: none of a delivery where only the time is told, and one for each record that was read along.
+fn taken(rows: &[PgRow]) -> sqlx::Result<Vec<Taken>> {
+    let mut all: Vec<Taken> = Vec::with_capacity(rows.len());
+    for row in rows {
+        let Some(workflow) = row.try_get::<Option<&str>, _>("workflow")? else {
+            continue;
+        };
+        let namespace: &str = row.try_get("namespace")?;
+        let before = all.last().map(|taken| &taken.delivery);
+        if !before.is_some_and(|before| before.workflow == workflow && before.namespace == namespace) {
+            all.push(Taken {
+                delivery: rows::delivery(row)?,
+                was: rows::timestamp(row, "was")?,
+                granted: match row.try_get::<Option<i64>, _>("token")? {
+                    Some(_) => Some(granted(row, workflow)?),
+                    None => None,
+                },
+                over: row.try_get::<Option<bool>, _>("over")?.unwrap_or(false),
+                read: row.try_get::<bool, _>("loaded")?.then(Vec::new),
+            });
+        }
+        if let Some(Taken { read: Some(read), .. }) = all.last_mut()
+            && row.try_get::<Option<&str>, _>("step")?.is_some()
+        {
+            read.push((row.try_get("kind")?, rows::record(row)?));
+        }
     }
-    let delivery = rows::delivery(row)?;
-    let granted = match row.try_get::<Option<i64>, _>("token")? {
-        Some(_) => Some(granted(row, &delivery.workflow)?),
-        None => None,
-    };
-    let over = row.try_get::<Option<bool>, _>("over")?.unwrap_or(false);
-    Ok(Some(Taken {
-        was: rows::timestamp(row, "was")?,
-        delivery,
-        granted,
-        over,
-    }))
+    Ok(all)
 }
 
 pub(crate) fn check(namespace: &str, workflow: &str) -> Result<()> {

@@ -1,4 +1,4 @@
-//! From when the queue is looked at.
+//! From when the queue is looked at, and whether its room is scarce.
 //!
 //! Taking goes along the index of the moments at which rows are due. While some transaction holds an old snapshot open, the
 //! entries of rows that are gone stay in it, and a busy worker would walk over all of them at every take. So a take that
@@ -19,15 +19,32 @@ const WHOLE: Duration = Duration::from_millis(500);
 #[derive(Debug, Default)]
 pub(crate) struct Horizon(Mutex<Inner>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
+    /// The last take came back full: the room of the next is shared out among its namespaces.
+    scarce: bool,
     /// By namespace, while takes come back full.
     since: HashMap<String, Timestamp>,
     /// When a take last saw everything.
     whole: Option<Instant>,
 }
 
+impl Default for Inner {
+    fn default() -> Self {
+        Self {
+            // Nothing is known yet.
+            scarce: true,
+            since: HashMap::new(),
+            whole: None,
+        }
+    }
+}
+
 impl Horizon {
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).scarce
+    }
+
     /// From when each of these namespaces is looked at; `None` for everything.
     pub(crate) fn since(&self, namespaces: &[String]) -> Vec<Option<Timestamp>> {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,6 +59,7 @@ impl Horizon {
     /// What a take found: for each row the namespace and since when it was due, and whether there was room left.
     pub(crate) fn took<'a>(&self, rows: impl Iterator<Item = (&'a str, Timestamp)>, room: bool) {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.scarce = !room;
         if room {
             inner.since.clear();
             return;

@@ -158,17 +158,30 @@ async fn a_settle_costs_the_same_however_the_pass_ended() {
 }
 
 #[tokio::test]
-async fn an_acquire_is_two_statements_however_many_it_takes() {
+async fn an_acquire_is_one_statement_or_two_however_many_it_takes() {
     let home = Home::new();
     let (store, wire) = warm(&home).await;
     for number in 0..51 {
         store.start(KIND, &format!("w{number}"), &value("input")).await.unwrap();
     }
     wire.executed();
-    assert_eq!(acquired(&store, 1).await.len(), 1);
-    assert_eq!(wire.executed().len(), 2, "take and claim; load");
-    assert_eq!(acquired(&store, 1_000).await.len(), 50);
-    assert_eq!(wire.executed().len(), 2, "take and claim; load");
+    let mut all = acquired(&store, 1).await;
+    assert_eq!(all.len(), 1);
+    one_commit(&wire, "take, claim and load what is new");
+    all.extend(acquired(&store, 1_000).await);
+    assert_eq!(all.len(), 51);
+    one_commit(&wire, "take, claim and load what is new");
+    for (pass, delivery) in &all {
+        assert_eq!(pass.records.len(), 1, "the input of {}", pass.claim.workflow);
+        let back = Settlement::HandedBack;
+        assert!(store.settle(&pass.claim, delivery, &back).await.unwrap().is_held());
+    }
+    store.start(KIND, "new", &value("input")).await.unwrap();
+    wire.executed();
+    let all = acquired(&store, 1_000).await;
+    assert_eq!(wire.executed().len(), 2, "take and claim; load what was claimed before");
+    assert_eq!(all.len(), 52);
+    assert!(all.iter().all(|(pass, _)| pass.records.len() == 1));
     assert_eq!(acquired(&store, 1_000).await.len(), 0);
     one_commit(&wire, "there is nothing to load");
     home.drop().await;
@@ -273,7 +286,7 @@ async fn a_connection_serves_one_statement_after_the_other_and_then_goes_back_to
     const RECORDS: usize = 20;
     let home = Home::new();
     let (wire, url) = Wire::tap(&url()).await;
-    let options = home.options().connections(2).hints(false);
+    let options = home.options().connections(4).hints(false);
     let store = options.connect(&url).await.unwrap();
     store.scheduler().prepare().await.unwrap();
     let claim = claimed(&store, "w").await;

@@ -4,14 +4,22 @@
 //! whole is free, whatever the statement says, until it is told otherwise by the next analyze.
 
 mod common;
+#[path = "common/wire.rs"]
+mod wire;
 
-use common::{Home, count, run};
+use common::{Home, acquired, count, run, url};
 use sqlx::{AssertSqlSafe, PgConnection};
+use wire::Wire;
 
 /// The statements whose pace matters, with the types and the values of their parameters.
 const HOT: &[(&str, &str, &str)] = &[
     (
         "acquire",
+        "text[], bigint, timestamptz, interval, timestamptz[]",
+        "'{kind,other}', 50, NULL, '30 s', ARRAY[NULL, now()]",
+    ),
+    (
+        "acquire_unshared",
         "text[], bigint, timestamptz, interval, timestamptz[]",
         "'{kind,other}', 50, NULL, '30 s', ARRAY[NULL, now()]",
     ),
@@ -106,6 +114,20 @@ INSERT INTO workflow_claim (workflow, token, held_until) SELECT 'w' || n, 1, now
     FROM generate_series(1, 100000) n ON CONFLICT DO NOTHING;
 UPDATE workflow_queue SET visible_at = now() WHERE workflow IN ('w500', 'w501');";
 
+/// The statement that takes without sharing out, as it is sent.
+async fn acquire_unshared(home: &Home) -> String {
+    let (wire, url) = Wire::tap(&url()).await;
+    let store = home.options().hints(false).connect(&url).await.unwrap();
+    wire.executed();
+    assert!(acquired(&store, 1).await.is_empty());
+    let sent = wire.executed().pop().unwrap();
+    assert!(
+        sent.starts_with("WITH wanted") && !sent.contains("row_number()"),
+        "{sent}"
+    );
+    sent.replace(&format!("\"{}\".", home.schema), "")
+}
+
 async fn explain(connection: &mut PgConnection, name: &str, values: &str) -> String {
     let sql = format!("EXPLAIN (COSTS OFF) EXECUTE {name}({values})");
     let lines: Vec<String> = sqlx::query_scalar(AssertSqlSafe(sql))
@@ -160,9 +182,13 @@ async fn what_was_prepared_on_new_tables_searches_full_ones_by_index() {
         let alone = format!("ALTER TABLE workflow_{table} SET (autovacuum_enabled = false)");
         run(&mut session, &alone).await;
     }
+    let unshared = acquire_unshared(&home).await;
     for (name, types, values) in HOT {
-        let path = format!("{}/sql/{name}.sql", env!("CARGO_MANIFEST_DIR"));
-        let sql = std::fs::read_to_string(path).unwrap().replace("{schema}", "");
+        let sql = if *name == "acquire_unshared" {
+            unshared.clone()
+        } else {
+            statement(name).replace("{schema}", "")
+        };
         run(&mut session, &format!("PREPARE {name}({types}) AS {sql}")).await;
         run(&mut session, &format!("EXECUTE {name}({values})")).await;
     }
@@ -190,7 +216,7 @@ async fn nobody_is_compared_with_everybody(session: &mut PgConnection) {
         "start_many",
         "arrive_many",
         "deliver_many",
-        "acquire",
+        "acquire_unshared",
         "load",
         "record_many",
         "renew",
@@ -204,7 +230,7 @@ async fn nobody_is_compared_with_everybody(session: &mut PgConnection) {
             "arrive_many" => {
                 format!("'{{{kind}}}', '{{{names}}}', '{{{step}}}', '{{{one}}}', now() - interval '1 hour'")
             }
-            "acquire" => format!("'{{kind}}', {MANY}, NULL, '30 s', '{{NULL}}'"),
+            "acquire_unshared" => format!("'{{kind}}', {MANY}, NULL, '30 s', '{{NULL}}'"),
             "load" => format!("'{{{names}}}', '{{{none}}}'"),
             "record_many" => format!("'{{{names}}}', '{{{}}}', '{{{one}}}', '{{{one}}}'", all("new")),
             "renew" => format!("'{{{kind}}}', '{{{names}}}', '{{{one}}}', {receipts}, '{{{none}}}', NULL, '30 s'"),

@@ -7,7 +7,8 @@ use passbook::{
     Checkpointer as _, Claim, Delivery, Durable as _, Life, Outcome, Pass, Scheduler as _, Settlement, resume,
 };
 use passbook_postgres::Postgres;
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use sqlx::postgres::PgRow;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 
 /// A store whose sessions bear the name of the schema.
 async fn named(home: &Home) -> Postgres {
@@ -123,6 +124,53 @@ async fn what_the_last_holder_was_just_recording_is_loaded_with_the_claim() {
     let (pass, _) = in_time(taking).await.unwrap().pop().expect("it is granted");
     let loaded: Vec<_> = pass.records.iter().map(|record| record.step.as_str()).collect();
     assert_eq!((loaded, pass.claim.token), (vec![":input", "charged"], 8));
+    home.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_sent_just_before_a_workflow_was_locked_is_not_taken_for_read() {
+    let home = Home::new();
+    let store = named(&home).await;
+    for workflow in ["quiet", "sent-to"] {
+        store.start(KIND, workflow, &value("input")).await.unwrap();
+    }
+    // The statement as it is sent, except that it waits between its snapshot and its first look at the queue.
+    let acquire = include_str!("../sql/acquire.sql").replace("{schema}", "");
+    let begin = (
+        "WITH wanted AS",
+        "WITH paused AS MATERIALIZED (SELECT pg_advisory_lock_shared(7)), wanted AS",
+    );
+    let first = ("    FROM unnest(", "    FROM paused, unnest(");
+    assert!(acquire.contains(begin.0) && acquire.contains(first.0), "{acquire}");
+    let acquire = acquire.replacen(begin.0, begin.1, 1).replacen(first.0, first.1, 1);
+    let (mut session, mut holder, mut observer) = (home.foreign().await, home.foreign().await, home.foreign().await);
+    run(&mut holder, "SELECT pg_advisory_lock(7)").await;
+    run(&mut session, &format!("SET application_name = '{}'", home.schema)).await;
+    let taking = tokio::spawn(async move {
+        let rows = sqlx::query(AssertSqlSafe(acquire))
+            .bind(&[KIND][..])
+            .bind(10_i64)
+            .bind(None::<time::OffsetDateTime>)
+            .bind(sqlx::postgres::types::PgInterval {
+                months: 0,
+                days: 0,
+                microseconds: 30_000_000,
+            })
+            .bind(&[None::<time::OffsetDateTime>][..])
+            .fetch_all(&mut session)
+            .await
+            .unwrap();
+        let read = |row: &PgRow| (row.get("workflow"), row.get("loaded"), row.get("step"));
+        let mut taken: Vec<(String, bool, Option<String>)> = rows.iter().map(read).collect();
+        taken.sort();
+        taken
+    });
+    blocked(&mut observer, &home.schema, 1).await;
+    store.arrive(KIND, "sent-to", "key", &value("sent")).await.unwrap();
+    run(&mut holder, "SELECT pg_advisory_unlock(7)").await;
+    let taken = in_time(taking).await.unwrap();
+    let quiet = ("quiet".to_owned(), true, Some(":input".to_owned()));
+    assert_eq!(taken, [quiet, ("sent-to".to_owned(), false, None)]);
     home.drop().await;
 }
 

@@ -50,6 +50,7 @@ impl Wire {
     }
 
     /// How often an answer was waited for since the last look at what was executed.
+    #[allow(dead_code, reason = "each test program uses a part of it")]
     pub(crate) fn trips(&self) -> usize {
         self.0.lock().unwrap().trips
     }
