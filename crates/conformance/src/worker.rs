@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use passbook::{
-    Checkpointer as _, Client, Durable, Ended, Life, Retry, Run, Scheduler, Shutdown, State, Worker, Workflow,
+    Checkpointer as _, Client, Durable, Ended, Life, RESULT, Retry, Run, Scheduler, Shutdown, State, Worker, Workflow,
 };
 
 use crate::bed::{Bed, KIND, Store};
@@ -49,6 +49,24 @@ pub async fn a_started_workflow_comes_to_its_result<S: Store>(bed: Bed<S>) {
         assert_eq!((status.state, status.namespace.as_str()), (State::Completed, KIND));
     })
     .await;
+}
+
+/// Who waits is told the result that stands, also when somebody had recorded one before the pass came to its own.
+pub async fn a_result_that_stood_there_before_is_the_one_that_is_told<S: Store>(bed: Bed<S>) {
+    let client = Client::new(bed.store.clone());
+    let kind = client.kind(KIND);
+    kind.start("w", &21).await.expect("started");
+    let theirs = bed
+        .store
+        .checkpointer()
+        .supply("w", RESULT, &crate::bed::encode(&7))
+        .await;
+    assert!(theirs.expect("recorded").first);
+    beside(quick(&bed).serve(KIND, doubled::<S>), async {
+        assert_eq!(kind.result::<u64>("w").await.expect("a result"), Ended::Completed(7));
+    })
+    .await;
+    assert_eq!(kind.result::<u64>("w").await.expect("a result"), Ended::Completed(7));
 }
 
 struct Adder {

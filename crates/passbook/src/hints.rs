@@ -252,3 +252,66 @@ impl Endings {
         Some(ended)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn completed(text: &str) -> (Settlement, Value) {
+        let result = Value::encode(text).expect("text can be kept");
+        (Settlement::Completed { result: result.clone() }, result)
+    }
+
+    /// The result that is told with the next ending.
+    async fn told(endings: &mut Endings) -> Option<Value> {
+        let ended = endings.next().await.expect("nothing was missed").pop();
+        ended.expect("one has ended").result.map(|(_, result)| result)
+    }
+
+    #[tokio::test]
+    async fn a_short_result_is_told_with_the_ending_when_it_was_the_first() {
+        let hints = Hints::new();
+        let mut endings = hints.endings();
+        let mut bare = hints.endings().bare();
+        let (outcome, result) = completed("short");
+        hints.tell_settled(Instant::now(), "w", &outcome, true);
+        assert_eq!(told(&mut endings).await, Some(result));
+        assert_eq!(told(&mut bare).await, None, "only the name");
+        hints.tell_settled(Instant::now(), "w", &outcome, false);
+        assert_eq!(told(&mut endings).await, None, "another stood there before");
+        let (outcome, _) = completed(&"long".repeat(LONGEST));
+        hints.tell_settled(Instant::now(), "w", &outcome, true);
+        assert_eq!(told(&mut endings).await, None, "too long to be kept for slow listeners");
+
+        hints.tell_settled(Instant::now(), "w", &Settlement::HandedBack, false);
+        hints.tell_ended("next");
+        let ended = endings.next().await.expect("nothing was missed");
+        let names: Vec<_> = ended.iter().map(|ended| ended.workflow.as_str()).collect();
+        assert_eq!(names, ["next"], "a workflow that goes on has not ended");
+    }
+
+    #[tokio::test]
+    async fn a_wakeup_is_heard_by_a_worker_that_serves_the_kind_and_waits_for_it() {
+        let hints = Hints::new();
+        let mut wakeups = hints.wakeups(&["orders".to_owned(), "refunds".to_owned()]);
+        assert!(!hints.tell_ready(Some("orders")), "it does not wait yet");
+        wakeups.catch_up();
+        let waiting = tokio::spawn(async move {
+            wakeups.next().await;
+            wakeups
+        });
+        tokio::task::yield_now().await;
+        assert!(!hints.tell_ready(Some("letters")), "it serves others");
+        assert!(hints.tell_ready(Some("refunds")), "it waits");
+        assert!(!hints.tell_ready(Some("orders")), "it is about to look, once");
+        let mut wakeups = waiting.await.expect("it was woken");
+        wakeups.catch_up();
+        let heard = tokio::time::timeout(Duration::from_millis(1), wakeups.next()).await;
+        assert!(heard.is_err(), "it knows of all that was told");
+        assert!(!hints.tell_ready(None), "it has turned to something else");
+        drop(wakeups);
+        assert!(!hints.tell_ready(None), "it is gone");
+    }
+}

@@ -227,3 +227,30 @@ impl Asking {
         ended.into_iter().map(take_in).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryStore;
+
+    async fn is_pending<T>(mut future: std::pin::Pin<&mut impl Future<Output = T>>) -> bool {
+        std::future::poll_fn(|cx| std::task::Poll::Ready(future.as_mut().poll(cx).is_pending())).await
+    }
+
+    #[tokio::test]
+    async fn whoever_came_after_a_pass_was_settled_waits_for_another_end() {
+        let (waiters, store) = (Waiters::default(), MemoryStore::new());
+        let before = Instant::now();
+        let mut waiting = std::pin::pin!(waiters.wait(&store, "w"));
+        assert!(is_pending(waiting.as_mut()).await);
+        let old = Value::encode("of the run before").expect("text can be kept");
+        waiters.tell_result("w", before, &old);
+        assert!(
+            is_pending(waiting.as_mut()).await,
+            "it was deleted and started again meanwhile"
+        );
+        let new = Value::encode("of this run").expect("text can be kept");
+        waiters.tell_result("w", Instant::now(), &new);
+        assert_eq!(waiting.await.expect("it is told").result, Some(new));
+    }
+}
