@@ -1,7 +1,7 @@
--- Reads the checkpoints of some workflows, each in first-recorded order. Its own statement, never part of a claim: there it
--- would read the snapshot from before the row lock and miss what the last holder was just committing. Locks nothing. The
--- look-ups stand in a subquery of their own so that the indexes are used whatever the statistics say. Of a workflow whose
--- records are known up to some place, only what was sent to it and stands after that.
+-- Reads the checkpoints of some workflows, each in first-recorded order. Its own statement, and not part of the claim of a
+-- workflow that had a holder before: there it would read the snapshot from before the row lock and miss what that holder was
+-- just committing. Locks nothing. The look-ups stand in a subquery of their own so that the indexes are used whatever the
+-- statistics say. Of a workflow whose records are known up to some place, only what was sent to it and stands after that.
 -- $1 workflows, $2 the places up to which they are known, NULL for all
 SELECT w.place - 1 AS place, r.step, r.value::text AS value, r.seq, r.recorded_at, r.namespace
 FROM unnest((SELECT $1::text[]), (SELECT $2::bigint[])) WITH ORDINALITY AS w (workflow, since, place)
