@@ -1,14 +1,16 @@
 -- Takes what is due and claims it. Locks queue rows (skipping those that others hold), then claim rows in the order of the
 -- workflows. The room is shared out in turn among the namespaces before anything is locked, so that no row is leased that is
 -- not handed out. Rows are rewritten by upsert because its index look-up is no choice of the planner, and joined by full
--- joins because these are hashed, however few rows the planner expects. A row comes back for each delivery, with a token where the claim was granted; one row without a workflow when there is none. What is due from
--- before a namespace's moment in $5 is not looked at: while a snapshot is held open, the index is full there of entries of rows
--- that are gone. `next_due` is looked for only when there was room left. While room is not scarce, `share` gives way to one that gives
+-- joins because these are hashed, however few rows the planner expects. A row comes back for each delivery, with a token
+-- where the claim was granted; one row without a workflow when there is none. What is due from before a namespace's moment
+-- in $5 is not looked at: while a snapshot is held open, the index is full there of entries of rows that are gone.
+-- `next_due` is looked for only when there was room left. While room is not scarce, `share` gives way to one that gives
 -- every namespace all of it (statements.rs).
 --
--- The checkpoint of a workflow that was never claimed before is read along, a row for each record: no last holder can be just
--- committing one. Who sends a value changes the queue row, and is waited for or comes after the lock, or it has changed between
--- this statement's snapshot and the lock: then what was locked is not what the snapshot sees at its place, and `loaded` is false.
+-- The checkpoint of a workflow that was never claimed before is read along, a row for each record: no last holder can be
+-- just committing one. Who sends a value changes the queue row, and is waited for or comes after the lock, or it has changed
+-- between this statement's snapshot and the lock: then what was locked is not what the snapshot sees at its place, and
+-- `loaded` is false.
 -- $1 namespaces, $2 limit, $3 now, $4 lease, $5 from when each namespace is looked at, NULL for everything
 WITH wanted AS MATERIALIZED (
     SELECT w.namespace, coalesce(w.since, '-infinity') AS since, w.place

@@ -1,5 +1,6 @@
--- Records for many passes, each fenced as in record.sql. Locks claim rows in the order of the workflows, one look-up for each
--- so that no plan depends on statistics, then the records. Full joins are hashed, however few rows the planner expects. No row comes back for a request whose token is below the highest.
+-- Records for many passes, each fenced as in record.sql. Locks claim rows in the order of the workflows, one look-up for
+-- each so that no plan depends on statistics, then the records. Full joins are hashed, however few rows the planner expects.
+-- No row comes back for a request whose token is below the highest.
 -- $1 workflows, $2 steps, $3 values, $4 tokens
 WITH asked AS MATERIALIZED (
     SELECT *
