@@ -13,8 +13,10 @@ use passbook::Timestamp;
 
 /// How far before the last row that was taken. Transactions that were open for less are seen at once.
 const MARGIN: Duration = Duration::from_secs(1);
-/// The longest time between two takes that see everything.
+/// The time between two takes that see everything.
 const WHOLE: Duration = Duration::from_millis(500);
+/// They take at most this part of the time: they read what a snapshot that is held open for minutes keeps from being removed.
+const PART: u32 = 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Horizon(Mutex<Inner>);
@@ -25,8 +27,12 @@ struct Inner {
     scarce: bool,
     /// By namespace, while takes come back full.
     since: HashMap<String, Timestamp>,
-    /// When a take last saw everything.
+    /// When the last take that sees everything began.
     whole: Option<Instant>,
+    /// It has not ended yet.
+    looks: bool,
+    /// When the next one begins, counted from it.
+    pause: Duration,
 }
 
 impl Default for Inner {
@@ -36,6 +42,8 @@ impl Default for Inner {
             scarce: true,
             since: HashMap::new(),
             whole: None,
+            looks: false,
+            pause: WHOLE,
         }
     }
 }
@@ -48,9 +56,10 @@ impl Horizon {
     /// From when each of these namespaces is looked at; `None` for everything.
     pub(crate) fn since(&self, namespaces: &[String]) -> Vec<Option<Timestamp>> {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let recently = inner.whole.is_some_and(|whole| whole.elapsed() < WHOLE);
+        let recently = inner.whole.is_some_and(|whole| whole.elapsed() < inner.pause);
         if !recently || inner.since.is_empty() {
             inner.whole = Some(Instant::now());
+            inner.looks = true;
             return vec![None; namespaces.len()];
         }
         namespaces.iter().map(|of| inner.since.get(of).copied()).collect()
@@ -60,6 +69,10 @@ impl Horizon {
     pub(crate) fn took<'a>(&self, rows: impl Iterator<Item = (&'a str, Timestamp)>, room: bool) {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         inner.scarce = !room;
+        if std::mem::take(&mut inner.looks) {
+            let took = inner.whole.map_or(Duration::ZERO, |whole| whole.elapsed());
+            inner.pause = WHOLE.max(took * PART);
+        }
         if room {
             inner.since.clear();
             return;
@@ -84,6 +97,20 @@ mod tests {
     use super::*;
 
     const NOON: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
+
+    #[test]
+    fn a_take_that_sees_everything_and_takes_long_is_seldom_repeated() {
+        let horizon = Horizon::default();
+        let kinds = ["a".to_owned()];
+        assert_eq!(horizon.since(&kinds), [None]);
+        let long = WHOLE * 2 / PART;
+        let begun = Instant::now().checked_sub(long).expect("the machine runs that long");
+        horizon.0.lock().expect("nobody panicked").whole = Some(begun);
+        horizon.took([("a", NOON)].into_iter(), false);
+        let pause = horizon.0.lock().expect("nobody panicked").pause;
+        assert!(pause >= WHOLE * 2, "{pause:?}");
+        assert_eq!(horizon.since(&kinds), [Some(before(NOON))]);
+    }
 
     #[test]
     fn a_full_take_is_followed_by_one_that_begins_where_it_ended() {
