@@ -33,7 +33,7 @@ impl Hints {
     }
 
     /// Tells idle workers that something of this namespace may be ready, or of any. Whether one was waiting for it, and is
-    /// about to look: then nobody else needs to.
+    /// about to look: then nobody else needs to. Of any it is never said, as it may be a kind that nobody here serves.
     pub fn tell_ready(&self, namespace: Option<&str>) -> bool {
         let mut heard = false;
         self.workers().retain(|worker| {
@@ -41,7 +41,7 @@ impl Hints {
                 return false;
             };
             if namespace.is_none_or(|namespace| worker.namespaces.iter().any(|served| served == namespace)) {
-                heard |= worker.tell();
+                heard |= worker.tell() && namespace.is_some();
             }
             true
         });
@@ -310,8 +310,15 @@ mod tests {
         wakeups.catch_up();
         let heard = tokio::time::timeout(Duration::from_millis(1), wakeups.next()).await;
         assert!(heard.is_err(), "it knows of all that was told");
-        assert!(!hints.tell_ready(None), "it has turned to something else");
-        drop(wakeups);
-        assert!(!hints.tell_ready(None), "it is gone");
+        assert!(!hints.tell_ready(Some("orders")), "it has turned to something else");
+        wakeups.catch_up();
+        let waiting = tokio::spawn(async move { wakeups.next().await });
+        tokio::task::yield_now().await;
+        assert!(
+            !hints.tell_ready(None),
+            "what is ready may be of a kind that it does not serve"
+        );
+        waiting.await.expect("it was woken all the same");
+        assert!(!hints.tell_ready(Some("orders")), "it is gone");
     }
 }
