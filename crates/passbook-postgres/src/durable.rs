@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use passbook::{
-    Acquire, Acquired, Batches, Checkpointer as _, Claim, Delivery, Durable, Life, Pass, Record, Recorded, Renewed,
-    Result, Scheduler as _, Settled, Settlement, StoreTime, Timestamp, Value, check_name,
+    Acquire, Acquired, Batches, Checkpointer as _, Claim, Delivery, Durable, Life, Offering, Pass, Record, Recorded,
+    Renewed, Result, Scheduler as _, Settled, Settlement, StoreTime, Timestamp, Value, check_name,
 };
 use sqlx::Row as _;
 use sqlx::postgres::{PgPool, PgRow};
@@ -14,7 +14,7 @@ use sqlx::postgres::{PgPool, PgRow};
 use crate::checkpointer::granted;
 use crate::connection::{Asking, Link};
 use crate::error::Doing as _;
-use crate::requests::{Arrival, Message, Start};
+use crate::requests::{Arrival, Message, Start, Started};
 use crate::rows::{self, moment};
 use crate::scheduler::{limit, same};
 use crate::settling::Settling;
@@ -32,9 +32,11 @@ pub struct PostgresDurable {
 }
 
 impl PostgresDurable {
-    /// Bundles the two. Refused when they do not share one pool, or differ in their schema or lease.
-    pub fn new(checkpointer: PostgresCheckpointer, scheduler: PostgresScheduler) -> Result<Self> {
+    /// Bundles the two. Refused when they do not share one pool, or differ in their schema or lease. Whatever else they differ
+    /// in is as the scheduler has it, through which both speak to the server from now on.
+    pub fn new(mut checkpointer: PostgresCheckpointer, scheduler: PostgresScheduler) -> Result<Self> {
         same(&checkpointer.0, &scheduler.0)?;
+        checkpointer.0 = scheduler.0.clone();
         Ok(Self {
             checkpointer,
             scheduler,
@@ -58,13 +60,13 @@ impl PostgresDurable {
 
     /// How the writes of this store have gone together, by kind; see [`PostgresOptions::batching`].
     pub fn batches(&self) -> [(&'static str, Batches); 5] {
-        let (halves, pair) = (&self.checkpointer.0, self.link());
+        let link = self.link();
         [
-            ("record", halves.records.counted()),
-            ("start", pair.starts.counted()),
-            ("arrive", pair.arrivals.counted()),
-            ("deliver", pair.messages.counted()),
-            ("settle", pair.settlements.counted()),
+            ("record", link.records.counted()),
+            ("start", link.starts.counted()),
+            ("arrive", link.arrivals.counted()),
+            ("deliver", link.messages.counted()),
+            ("settle", link.settlements.counted()),
         ]
     }
 
@@ -87,13 +89,12 @@ impl Durable for PostgresDurable {
 
     async fn start(&self, namespace: &str, workflow: &str, input: &Value) -> Result<Recorded> {
         check(namespace, workflow)?;
-        let request = Start {
-            namespace: namespace.to_owned(),
-            workflow: workflow.to_owned(),
-            input: input.clone(),
-        };
-        let recorded = self.link().starts.ask(self.link(), request).await?;
-        self.link().tell_ready(Some(namespace));
+        let link = self.link();
+        let request = Start::new(namespace, workflow, input, link.telling.within.offer(namespace));
+        let Started { recorded, given } = link.starts.ask(link, request).await?;
+        if !given {
+            link.tell_ready(Some(namespace));
+        }
         Ok(recorded)
     }
 
@@ -208,6 +209,10 @@ impl Durable for PostgresDurable {
             next_due: if passes.len() < request.limit { soon } else { None },
             passes,
         })
+    }
+
+    fn offering(&self, namespaces: &[String]) -> Offering {
+        self.link().telling.within.offering(namespaces)
     }
 
     async fn renew(&self, held: &[(Life, Delivery)]) -> Result<Vec<Renewed>> {

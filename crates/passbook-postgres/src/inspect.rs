@@ -63,7 +63,6 @@ impl Inspect for PostgresDurable {
     }
 
     fn endings(&self) -> Endings {
-        // The hints of a pair are those of its scheduler.
         self.link().endings()
     }
 }

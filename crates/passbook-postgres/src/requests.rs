@@ -1,12 +1,16 @@
 //! The writes that can be made for many callers at once.
 
-use passbook::{Claim, Error, Recorded, Result, Value};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use passbook::{Claim, Delivery, Error, INPUT, Offer, Pass, Record, Recorded, Result, Settlement, StoreTime, Value};
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
 use crate::batch::Request;
 use crate::connection::{Asking, Link};
 use crate::rows;
+use crate::settling::Settling;
 
 /// One record of a pass; `record.sql`.
 #[derive(Debug)]
@@ -62,19 +66,119 @@ impl Request for Recording {
 /// One start; `start.sql`.
 #[derive(Debug)]
 pub(crate) struct Start {
-    pub(crate) namespace: String,
-    pub(crate) workflow: String,
-    pub(crate) input: Value,
+    namespace: String,
+    workflow: String,
+    input: Value,
+    /// The slot of a waiting worker. Whoever makes the start by itself takes it, and claims; a batch leaves it.
+    offer: Mutex<Option<Offer>>,
+}
+
+/// What became of a start.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) recorded: Recorded,
+    /// A worker of this process has its pass: nobody else needs to look for it.
+    pub(crate) given: bool,
+}
+
+impl Started {
+    fn queued(recorded: Recorded) -> Self {
+        Self { recorded, given: false }
+    }
+}
+
+impl Start {
+    pub(crate) fn new(namespace: &str, workflow: &str, input: &Value, offer: Option<Offer>) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            workflow: workflow.to_owned(),
+            input: input.clone(),
+            offer: Mutex::new(offer),
+        }
+    }
+
+    fn doing(&self) -> String {
+        format!("start workflow `{}`", self.workflow)
+    }
+
+    /// Starts and claims in one commit; `start_claimed.sql`. Once the statement is sent, a worker that takes what the lease gives
+    /// up is all that runs the workflow if this process dies.
+    async fn claimed(&self, link: &Link, offer: Offer) -> Result<Started> {
+        let Self {
+            namespace, workflow, ..
+        } = self;
+        let (now, lease) = (link.bound_now(), link.lease_interval());
+        let bind = |q: Asking| {
+            let q = q.bind(namespace).bind(workflow);
+            q.bind(self.input.as_str()).bind(now).bind(lease)
+        };
+        let asked = Instant::now();
+        let rows = link.ask(&link.statements.start_claimed, bind, || self.doing()).await?;
+        let recorded = started(&rows, &self.input, namespace, workflow)?;
+        let read = |row: &PgRow| {
+            Ok((
+                row.try_get::<bool, _>("hidden")?,
+                row.try_get::<Option<i64>, _>("token")?,
+            ))
+        };
+        let (hidden, token) = rows::one(&rows, read, "start a workflow")?;
+        let Some(token) = token else {
+            if hidden {
+                // Somebody has claimed it by hand at this very moment.
+                let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(now);
+                link.ask(&link.statements.make_ready, bind, || self.doing()).await?;
+            }
+            return Ok(Started::queued(recorded));
+        };
+        let read = |row: &PgRow| {
+            let record = Record {
+                step: INPUT.to_owned(),
+                value: recorded.value.clone(),
+                seq: row.try_get("seq")?,
+                recorded_at: rows::timestamp(row, "recorded_at")?,
+            };
+            let delivery = Delivery {
+                namespace: namespace.clone(),
+                workflow: workflow.clone(),
+                receipt: rows::timestamp(row, "visible_at")?,
+            };
+            Ok((record, delivery, rows::timestamp(row, "now")?))
+        };
+        let (record, delivery, now) = rows::one(&rows, read, "start a workflow")?;
+        let claim = Claim {
+            workflow: workflow.clone(),
+            token,
+        };
+        let pass = Pass {
+            claim,
+            records: vec![record],
+            since: None,
+            time: StoreTime::new(asked, now, &link.clock),
+            lease: link.lease,
+            attempts: 0,
+            interrupted: None,
+        };
+        let Err(unheard) = offer.accept(pass, delivery) else {
+            return Ok(Started { recorded, given: true });
+        };
+        let (pass, delivery) = *unheard;
+        // The worker is gone. What cannot be handed back is taken when its lease runs out.
+        let back = Settling::new(&pass.claim, &delivery, &Settlement::HandedBack);
+        if let Err(error) = back.one(link).await {
+            tracing::warn!(workflow, %error, "a workflow could not be handed back");
+        }
+        Ok(Started::queued(recorded))
+    }
 }
 
 impl Request for Start {
-    type Reply = Recorded;
+    type Reply = Started;
 
     fn bytes(&self) -> usize {
         self.input.len()
     }
 
-    async fn many(link: &Link, requests: &[&Self]) -> Result<Vec<Option<Recorded>>> {
+    async fn many(link: &Link, requests: &[&Self]) -> Result<Vec<Option<Started>>> {
         let namespaces: Vec<_> = requests.iter().map(|each| each.namespace.as_str()).collect();
         let workflows: Vec<_> = requests.iter().map(|each| each.workflow.as_str()).collect();
         let inputs: Vec<_> = requests.iter().map(|each| each.input.as_str()).collect();
@@ -89,28 +193,32 @@ impl Request for Start {
             // One of another kind is asked alone, and told so.
             let of_kind: bool = row.try_get("of_kind")?;
             Ok(if of_kind {
-                Some(rows::recorded(row, &request.input)?)
+                Some(Started::queued(rows::recorded(row, &request.input)?))
             } else {
                 None
             })
         })
     }
 
-    async fn one(&self, link: &Link) -> Result<Recorded> {
+    async fn one(&self, link: &Link) -> Result<Started> {
+        let offer = self.offer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(offer) = offer {
+            return self.claimed(link, offer).await;
+        }
         let Self {
             namespace,
             workflow,
             input,
+            ..
         } = self;
         let now = link.bound_now();
         let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(input.as_str()).bind(now);
-        let what = || format!("start workflow `{workflow}`");
-        let rows = link.ask(&link.statements.start, bind, what).await?;
-        started(&rows, input, namespace, workflow)
+        let rows = link.ask(&link.statements.start, bind, || self.doing()).await?;
+        started(&rows, input, namespace, workflow).map(Started::queued)
     }
 }
 
-/// A row of `start.sql`.
+/// A row of `start.sql` or `start_claimed.sql`.
 pub(crate) fn started(rows: &[PgRow], input: &Value, namespace: &str, workflow: &str) -> Result<Recorded> {
     let read = |row: &PgRow| Ok((row.try_get("of_kind")?, rows::recorded(row, input)?));
     let (of_kind, recorded): (bool, Recorded) = rows::one(rows, read, "start a workflow")?;

@@ -65,6 +65,7 @@ statements!(
     settle,
     settle_many,
     start,
+    start_claimed,
     start_many,
     status,
     supply,

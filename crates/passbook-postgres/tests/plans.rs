@@ -96,6 +96,11 @@ const HOT: &[(&str, &str, &str)] = &[
         "'{kind,kind}', '{w500,w501}', '{1,1}', NULL",
     ),
     ("start", "text, text, text, timestamptz", "'kind', 'w500', '1', NULL"),
+    (
+        "start_claimed",
+        "text, text, text, timestamptz, interval",
+        "'kind', 'w500', '1', NULL, '30 s'",
+    ),
     ("status", "text, timestamptz", "'w500', NULL"),
     ("supply", "text, text, text", "'w500', 'step', '1'"),
     (

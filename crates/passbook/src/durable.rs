@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::checkpointer::{Checkpointer, Claimed, Granted, Life, Record, Recorded};
 use crate::scheduler::{Delivery, Scheduler};
 use crate::time::StoreTime;
-use crate::{Claim, Error, INPUT, RESULT, Result, Timestamp, Value};
+use crate::{Claim, Error, INPUT, Offering, RESULT, Result, Timestamp, Value};
 
 /// What a `transact` effect writes through in the store `S`, e.g. a database connection.
 pub type Tx<S> = <<S as Durable>::Checkpointer as Checkpointer>::Tx;
@@ -251,6 +251,12 @@ pub trait Durable: Clone + Send + Sync + 'static {
             }
             Ok(acquired)
         }
+    }
+
+    /// What a worker of these namespaces offers to the starts of its own process. A store whose [`start`](Durable::start) can
+    /// claim in the same commit returns that of its [`Hints`](crate::Hints::offering); with others nothing is offered.
+    fn offering(&self, _namespaces: &[String]) -> Offering {
+        Offering::none()
     }
 
     /// Renews claims and deliveries together. For each, the delivery under its new receipt and whether the pass still

@@ -8,6 +8,7 @@ use std::time::Instant;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{Notify, broadcast};
 
+use crate::offers::{Given, Offer, Offering, Offers};
 use crate::{Settlement, Value};
 
 /// How many endings a slow listener may lag behind before it is told to ask for all.
@@ -20,6 +21,7 @@ const LONGEST: usize = 4_096;
 /// A hint may be lost and it may be wrong. Nothing that is promised rests on one: workers poll, and so do waiters.
 pub struct Hints {
     workers: Mutex<Vec<Weak<Listening>>>,
+    offers: Offers,
     ended: broadcast::Sender<Option<Ending>>,
 }
 
@@ -28,6 +30,7 @@ impl Hints {
     pub fn new() -> Self {
         Self {
             workers: Mutex::default(),
+            offers: Offers::default(),
             ended: broadcast::Sender::new(KEPT),
         }
     }
@@ -61,6 +64,18 @@ impl Hints {
         Wakeups(Some(listening))
     }
 
+    /// A free slot of a worker that serves this namespace and waits for work, if there is one. A start that has it may claim its
+    /// workflow in the commit that starts it, and hand over the pass: then nobody needs to take it from the queue.
+    pub fn offer(&self, namespace: &str) -> Option<Offer> {
+        self.offers.take(namespace)
+    }
+
+    /// What a worker of these namespaces offers; what [`Durable::offering`](crate::Durable::offering) of the store returns, if
+    /// its starts take what is offered.
+    pub fn offering(&self, namespaces: &[String]) -> Offering {
+        self.offers.offering(namespaces)
+    }
+
     fn workers(&self) -> MutexGuard<'_, Vec<Weak<Listening>>> {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -77,6 +92,8 @@ impl Hints {
     /// it is short and `recorded` says that this pass was the first to record one. Unlike a hint it must be true: `asked` is
     /// from before the store was asked to settle, and who has waited since before that asks no more.
     pub fn tell_settled(&self, asked: Instant, workflow: &str, outcome: &Settlement, recorded: bool) {
+        // Before it is told: who comes later asks.
+        self.offers.given().forget(workflow);
         if outcome.is_over() {
             self.tell(|| Ending {
                 workflow: workflow.to_owned(),
@@ -107,6 +124,7 @@ impl Hints {
     pub fn endings(&self) -> Endings {
         Endings {
             receiver: Some(self.ended.subscribe()),
+            given: self.offers.given().clone(),
             bare: false,
         }
     }
@@ -200,6 +218,7 @@ pub(crate) struct Ending {
 #[derive(Debug)]
 pub struct Endings {
     receiver: Option<broadcast::Receiver<Option<Ending>>>,
+    given: Arc<Given>,
     /// Leaves the results away.
     bare: bool,
 }
@@ -209,6 +228,7 @@ impl Endings {
     pub fn silent() -> Self {
         Self {
             receiver: None,
+            given: Arc::default(),
             bare: true,
         }
     }
@@ -222,6 +242,11 @@ impl Endings {
     /// Whether it never tells anything.
     pub fn is_silent(&self) -> bool {
         self.receiver.is_none()
+    }
+
+    /// Whether a worker of this process runs this workflow: it is not over yet, and when it is, that will be told.
+    pub(crate) fn expects(&self, workflow: &str) -> bool {
+        self.given.contains(workflow)
     }
 
     /// Waits for the next workflow that is over, and takes along what has been told by then; `None` when any may be over.

@@ -95,12 +95,16 @@ impl Waiters {
         inner.waiting.keys().cloned().collect()
     }
 
-    /// Who is new, and those of the told that somebody waits for.
-    fn some(&self, told: &HashSet<String>) -> Vec<String> {
-        let mut inner = self.lock();
-        let mut some = std::mem::take(&mut inner.fresh);
-        some.extend(told.iter().filter(|told| inner.waiting.contains_key(*told)).cloned());
-        some
+    /// Who is new.
+    fn fresh(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().fresh)
+    }
+
+    /// Those of the told that somebody waits for.
+    fn awaited<'a>(&self, told: &'a HashSet<String>) -> impl Iterator<Item = String> + 'a {
+        let inner = self.lock();
+        let awaited: Vec<_> = told.iter().filter(|told| inner.waiting.contains_key(*told)).collect();
+        awaited.into_iter().cloned()
     }
 
     fn tell(&self, finished: &Finished) {
@@ -167,10 +171,10 @@ impl Asking {
         let first = if endings.is_silent() { SOONEST } else { TOLD };
         let longest = store.scheduler().poll().max(first);
         let mut pause = first;
-        let mut all_at = Instant::now();
         // However often everything may have changed.
-        let mut not_before = all_at;
-        let mut ask = Ask::All;
+        let mut not_before = Instant::now();
+        let mut all_at = not_before + first;
+        let mut ask = Ask::Some(HashSet::new());
         while self.waiters.anybody() {
             let began = Instant::now();
             match ask {
@@ -181,8 +185,11 @@ impl Asking {
                     pause = (pause * 3 / 2).min(longest);
                 }
                 Ask::Some(told) => {
-                    let some = self.waiters.some(&told);
-                    if !some.is_empty() {
+                    let fresh = self.waiters.fresh();
+                    let mut some: Vec<String> = self.waiters.awaited(&told).collect();
+                    if !fresh.is_empty() || !some.is_empty() {
+                        // What runs here will be told, and the store has more to do for it now than to answer questions.
+                        some.extend(fresh.into_iter().filter(|fresh| !endings.expects(fresh)));
                         self.ask(&store, &some).await;
                         // Somebody new, or an end: perhaps one of many.
                         pause = first;

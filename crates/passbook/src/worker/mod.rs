@@ -18,9 +18,10 @@ use tokio::task::JoinSet;
 
 pub use shutdown::Shutdown;
 
-use crate::durable::{Acquire, Acquired, Durable};
+use crate::durable::{Acquire, Acquired, Durable, Pass};
+use crate::offers::{Gift, Noted};
 use crate::workflow::{Body, Function, Kind, Typed, Workflow};
-use crate::{Error, Result, Retry, Scheduler, check_name};
+use crate::{Delivery, Error, Result, Retry, Scheduler, check_name};
 use attempt::Attempt;
 use keeper::Keeper;
 use parking::{Parking, Turn};
@@ -236,6 +237,7 @@ struct Taking<S: Durable> {
 impl<S: Durable> Taking<S> {
     async fn run(mut self, shutdown: &Shutdown, grace: Duration) {
         let mut wakeups = self.attempt.store.scheduler().wakeups(&self.namespaces);
+        let mut offering = self.attempt.store.offering(&self.namespaces);
         let mut look_at = Instant::now();
         while !shutdown.has_begun() {
             while self.passes.try_join_next().is_some() {}
@@ -243,7 +245,7 @@ impl<S: Durable> Taking<S> {
             while let Ok(freed) = self.told.try_recv() {
                 look_at = self.ended(&freed, look_at);
             }
-            let free = self.slots.saturating_sub(self.running);
+            let free = self.slots.saturating_sub(self.running + offering.taken());
             if free > 0 && Instant::now() >= look_at {
                 wakeups.catch_up();
                 // To the end, also at a shutdown: what is being taken is claimed already, perhaps, and is run or handed back.
@@ -254,15 +256,45 @@ impl<S: Durable> Taking<S> {
                 look_at = Instant::now() + pause;
                 continue;
             }
+            // While the store does not answer, each hint would have it asked again at once, and a start is not claimed ahead of
+            // the ends of passes.
+            let answers = self.unanswered == 0 && self.attempt.unsettled.load(Ordering::SeqCst) == 0;
+            let open = if answers { free } else { 0 };
             tokio::select! {
                 () = shutdown.begun() => break,
+                given = offering.next(open) => self.run_given(given),
                 Some(freed) = self.told.recv() => look_at = self.ended(&freed, look_at),
                 () = tokio::time::sleep_until(look_at.into()), if free > 0 => {}
-                // While the store does not answer, each hint would have it asked again at once.
                 () = wakeups.next(), if free > 0 && self.unanswered == 0 => look_at = Instant::now(),
             }
         }
+        // What is being started is claimed already, perhaps.
+        while offering.taken() > 0 {
+            tokio::select! {
+                given = offering.next(0) => self.run_given(given),
+                () = overdue(shutdown, grace) => break,
+            }
+        }
+        drop(offering);
         self.drain(shutdown, grace).await;
+    }
+
+    /// Runs what was given, if it was.
+    fn run_given(&mut self, gift: Option<Gift>) {
+        if let Some(gift) = gift {
+            self.begin(gift.pass, gift.delivery, Some(gift.noted));
+        }
+    }
+
+    /// Gives a pass its turn.
+    fn begin(&mut self, pass: Pass, delivery: Delivery, noted: Option<Noted>) {
+        self.running += 1;
+        let slot = Slot::new(self.freed.clone(), noted);
+        let turn = Turn { pass, delivery, slot };
+        if let Some(turn) = self.attempt.parking.go_on(turn) {
+            let attempt = self.attempt.clone();
+            self.passes.spawn(async move { attempt.run(turn).await });
+        }
     }
 
     /// A pass has ended. When to look again, now that its workflow may be due.
@@ -292,13 +324,7 @@ impl<S: Durable> Taking<S> {
         let Acquired { passes, next_due } = acquired;
         let found = passes.len();
         for (pass, delivery) in passes {
-            self.running += 1;
-            let slot = Slot::new(self.freed.clone());
-            let turn = Turn { pass, delivery, slot };
-            if let Some(turn) = self.attempt.parking.go_on(turn) {
-                let attempt = self.attempt.clone();
-                self.passes.spawn(async move { attempt.run(turn).await });
-            }
+            self.begin(pass, delivery, None);
         }
         self.pace = if found > 0 { poll / 16 } else { poll.min(self.pace * 2) }.max(poll / 64);
         if found >= free {

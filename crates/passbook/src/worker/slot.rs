@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::offers::Noted;
+
 /// What the taking loop is told when a pass has ended: there is room, and when the workflow is due again as far as that is
 /// known.
 pub(super) struct Freed {
@@ -14,11 +16,17 @@ pub(super) struct Freed {
 pub(super) struct Slot {
     freed: UnboundedSender<Freed>,
     due: Option<Instant>,
+    /// Of a pass that was given by its start.
+    _noted: Option<Noted>,
 }
 
 impl Slot {
-    pub(super) fn new(freed: UnboundedSender<Freed>) -> Self {
-        Self { freed, due: None }
+    pub(super) fn new(freed: UnboundedSender<Freed>, noted: Option<Noted>) -> Self {
+        Self {
+            freed,
+            due: None,
+            _noted: noted,
+        }
     }
 
     /// The workflow is due again after this long.
