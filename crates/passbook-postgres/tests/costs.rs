@@ -4,8 +4,13 @@ mod common;
 #[path = "common/wire.rs"]
 mod wire;
 
+use std::time::Duration;
+
 use common::{Home, KIND, acquired, claimed, in_time, run, url, value};
-use passbook::{Checkpointer as _, Durable as _, Life, Outcome, Scheduler as _, Settlement, Timestamp, resume};
+use passbook::{
+    Checkpointer as _, Client, Durable as _, Ended, Life, Outcome, Run, Scheduler as _, Settlement, Shutdown,
+    Timestamp, Worker, resume,
+};
 use passbook_postgres::Postgres;
 use wire::Wire;
 
@@ -309,6 +314,44 @@ async fn a_connection_serves_one_statement_after_the_other_and_then_goes_back_to
         }
     };
     in_time(all_back).await;
+    home.drop().await;
+}
+
+/// Beside a worker that waits in its process: the start, which claims, the record and the end. Nobody asks for the result.
+#[tokio::test]
+async fn a_workflow_of_one_step_is_three_statements_from_its_start_to_its_result() {
+    async fn body(run: &Run<Postgres>, (): ()) -> Result<(), String> {
+        run.step("step", async || Ok(())).await
+    }
+    let home = Home::new();
+    let (wire, url) = Wire::tap(&url()).await;
+    let options = home.options().poll(Duration::from_hours(1)).hints(false);
+    let store = options.connect(&url).await.unwrap();
+    store.scheduler().prepare().await.unwrap();
+    let (client, shutdown) = (Client::new(store.clone()), Shutdown::new());
+    let worker = tokio::spawn(Worker::new(store).serve(KIND, body).run(shutdown.clone()));
+    let kind = client.kind(KIND);
+    let mut executed = Vec::new();
+    in_time(async {
+        let mut at = 0;
+        // What comes while the worker takes the one before is taken too.
+        while executed.len() != 3 {
+            at += 1;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let workflow = format!("w{at}");
+            wire.executed();
+            kind.start(&workflow, &()).await.unwrap();
+            assert_eq!(kind.result::<()>(&workflow).await.unwrap(), Ended::Completed(()));
+            executed = wire.executed();
+        }
+    })
+    .await;
+    let all = executed.join("\n\n");
+    for (statement, part) in executed.iter().zip(["granted AS", "FOR NO KEY UPDATE", "answered AS"]) {
+        assert!(statement.contains(part), "{part} in:\n{all}");
+    }
+    shutdown.begin();
+    worker.await.unwrap().unwrap();
     home.drop().await;
 }
 
