@@ -101,8 +101,8 @@ impl Start {
         format!("start workflow `{}`", self.workflow)
     }
 
-    /// Starts and claims in one commit; `start_claimed.sql`. Once the statement is sent, a worker that takes what the lease gives
-    /// up is all that runs the workflow if this process dies.
+    /// Starts and claims in one commit; `start_claimed.sql`. If the process dies after it, others take the workflow up when the
+    /// lease is over.
     async fn claimed(&self, link: &Link, offer: Offer) -> Result<Started> {
         let Self {
             namespace, workflow, ..

@@ -197,6 +197,16 @@ impl Offering {
         // The room holds the other end of the channel, so an answer always comes.
         answer.flatten().map(|gift| *gift)
     }
+
+    /// Offers nothing any more. What was given by now and was not taken note of.
+    pub(crate) fn close(mut self) -> Vec<Gift> {
+        self.answers.close();
+        let mut left = Vec::new();
+        while let Ok(answer) = self.answers.try_recv() {
+            left.extend(answer.map(|gift| *gift));
+        }
+        left
+    }
 }
 
 /// Slots that stand open; closed when dropped.
@@ -286,17 +296,19 @@ mod tests {
             }
             assert!(!endings.expects("w"));
         }
-        let accepts = async {
-            let (pass, delivery) = pass();
-            (hints.offer("kind").expect("it waits"), pass, delivery)
-        };
-        let (offer, pass, delivery) = tokio::select! {
+        let both = async { (hints.offer("kind"), hints.offer("kind")) };
+        let (first, second) = tokio::select! {
             biased;
-            _ = offering.next(1) => panic!("nothing was answered"),
-            taken = accepts => taken,
+            _ = offering.next(2) => panic!("nothing was answered"),
+            taken = both => taken,
         };
-        drop(offering);
-        assert!(offer.accept(pass, delivery).is_err(), "the worker has gone");
+        let accept = |offer: Option<Offer>| {
+            let (pass, delivery) = pass();
+            offer.expect("it waits").accept(pass, delivery)
+        };
+        assert!(accept(first).is_ok());
+        assert_eq!(offering.close().len(), 1, "it is not lost");
+        assert!(accept(second).is_err(), "the worker has gone");
         assert!(!endings.expects("w"));
     }
 }

@@ -269,14 +269,18 @@ impl<S: Durable> Taking<S> {
             }
         }
         // What is being started is claimed already, perhaps.
+        let began = Instant::now();
+        let mut overdue = std::pin::pin!(overdue(shutdown, grace));
         while offering.taken() > 0 {
             tokio::select! {
                 given = offering.next(0) => self.run_given(given),
-                () = overdue(shutdown, grace) => break,
+                () = overdue.as_mut() => break,
             }
         }
-        drop(offering);
-        self.drain(shutdown, grace).await;
+        for gift in offering.close() {
+            self.run_given(Some(gift));
+        }
+        self.drain(shutdown, grace.saturating_sub(began.elapsed())).await;
     }
 
     /// Runs what was given, if it was.
