@@ -1,13 +1,16 @@
 -- As start.sql, and claims the workflow for a worker of this process that waits for it. Only one that nobody has written of is
 -- claimed, and then the input is all that its pass has to know: any other is queued as start.sql does, and comes back without
--- a token. Takes the workflow's advisory lock, then locks the record of the input, then the queue row, then the claim row.
+-- a token. Takes the workflow's advisory lock without waiting, so that no slot is kept for what somebody's open transaction holds
+-- up: then no row comes back, and nothing is written. Then locks the record of the input, the queue row, the claim row.
 -- $1 namespace, $2 workflow, $3 input, $4 now, $5 lease
 WITH locked AS MATERIALIZED (
-    SELECT pg_advisory_xact_lock(hashtextextended('workflow:' || $2, 0))
+    SELECT pg_try_advisory_xact_lock(hashtextextended('workflow:' || $2, 0)) AS free
 ), fresh AS MATERIALIZED (
-    SELECT (SELECT count(*) FROM locked) >= 0
-        AND NOT EXISTS (SELECT FROM {schema}workflow_checkpoint c WHERE c.workflow = $2)
+    SELECT
+        NOT EXISTS (SELECT FROM {schema}workflow_checkpoint c WHERE c.workflow = $2)
         AND NOT EXISTS (SELECT FROM {schema}workflow_claim c WHERE c.workflow = $2) AS yes
+    FROM locked
+    WHERE locked.free
 ), recorded AS (
     INSERT INTO {schema}workflow_checkpoint AS r (workflow, step, value, namespace)
     SELECT $2, ':input', $3::text::jsonb, $1

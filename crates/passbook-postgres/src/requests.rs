@@ -102,8 +102,8 @@ impl Start {
     }
 
     /// Starts and claims in one commit; `start_claimed.sql`. If the process dies after it, others take the workflow up when the
-    /// lease is over.
-    async fn claimed(&self, link: &Link, offer: Offer) -> Result<Started> {
+    /// lease is over. `None`, and nothing is written, while somebody's open transaction speaks to the workflow.
+    async fn claimed(&self, link: &Link, offer: Offer) -> Result<Option<Started>> {
         let Self {
             namespace, workflow, ..
         } = self;
@@ -114,6 +114,9 @@ impl Start {
         };
         let asked = Instant::now();
         let rows = link.ask(&link.statements.start_claimed, bind, || self.doing()).await?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
         let recorded = started(&rows, &self.input, namespace, workflow)?;
         let read = |row: &PgRow| {
             Ok((
@@ -128,7 +131,7 @@ impl Start {
                 let bind = |q: Asking| q.bind(namespace).bind(workflow).bind(now);
                 link.ask(&link.statements.make_ready, bind, || self.doing()).await?;
             }
-            return Ok(Started::queued(recorded));
+            return Ok(Some(Started::queued(recorded)));
         };
         let read = |row: &PgRow| {
             let record = Record {
@@ -159,7 +162,7 @@ impl Start {
             interrupted: None,
         };
         let Err(unheard) = offer.accept(pass, delivery) else {
-            return Ok(Started { recorded, given: true });
+            return Ok(Some(Started { recorded, given: true }));
         };
         let (pass, delivery) = *unheard;
         // The worker is gone. What cannot be handed back is taken when its lease runs out.
@@ -167,7 +170,7 @@ impl Start {
         if let Err(error) = back.one(link).await {
             tracing::warn!(workflow, %error, "a workflow could not be handed back");
         }
-        Ok(Started::queued(recorded))
+        Ok(Some(Started::queued(recorded)))
     }
 }
 
@@ -202,8 +205,10 @@ impl Request for Start {
 
     async fn one(&self, link: &Link) -> Result<Started> {
         let offer = self.offer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(offer) = offer {
-            return self.claimed(link, offer).await;
+        if let Some(offer) = offer
+            && let Some(started) = self.claimed(link, offer).await?
+        {
+            return Ok(started);
         }
         let Self {
             namespace,

@@ -91,15 +91,18 @@ impl Bench {
             .unwrap()
     }
 
-    /// A start that claims for the worker, held up by a transaction of somebody's that speaks to the workflow.
+    /// A start that claims for the worker, held up by a program that starts the same workflow by plain SQL and will think
+    /// better of it.
     async fn held_up(&self) -> (String, JoinHandle<Sent>, PgConnection) {
         let (mut observer, mut foreign) = (self.home.foreign().await, self.home.foreign().await);
         for at in 0.. {
             // Or each comes while the one before is being taken.
             tokio::time::sleep(Duration::from_millis(5)).await;
             let workflow = format!("w{at}");
-            let lock = format!("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('workflow:{workflow}', 0))");
-            run(&mut foreign, &lock).await;
+            let insert = format!(
+                "BEGIN; INSERT INTO workflow_checkpoint (workflow, step, value, namespace) VALUES ('{workflow}', ':input', 'null', '{KIND}')"
+            );
+            run(&mut foreign, &insert).await;
             let (client, id) = (self.client.clone(), workflow.clone());
             let starting = tokio::spawn(async move { client.start::<Gated>(&id, &()).await.unwrap() });
             blocked(&mut observer, &self.home.schema, 1).await;
@@ -113,7 +116,7 @@ impl Bench {
                 return (workflow, starting, foreign);
             }
             // The worker was not waiting just then.
-            run(&mut foreign, "COMMIT").await;
+            run(&mut foreign, "ROLLBACK").await;
             starting.await.unwrap();
         }
         unreachable!("it tries for ever");
@@ -169,7 +172,7 @@ async fn a_start_whose_caller_has_gone_is_run_all_the_same() {
     let (workflow, starting, mut foreign) = in_time(bench.held_up()).await;
     starting.abort();
     assert!(starting.await.unwrap_err().is_cancelled());
-    run(&mut foreign, "COMMIT").await;
+    run(&mut foreign, "ROLLBACK").await;
     bench.gate.close();
     assert_eq!(bench.result(&workflow).await, "ours");
     bench.end().await;
@@ -181,7 +184,7 @@ async fn a_shutdown_waits_for_what_is_being_started_for_it() {
     let (workflow, starting, mut foreign) = in_time(bench.held_up()).await;
     bench.gate.close();
     bench.shutdown.begin();
-    run(&mut foreign, "COMMIT").await;
+    run(&mut foreign, "ROLLBACK").await;
     assert!(in_time(starting).await.unwrap().first);
     in_time(bench.worker).await.unwrap().unwrap();
     let status = bench.store.status(&workflow).await.unwrap().unwrap();
@@ -195,7 +198,7 @@ async fn what_was_started_for_a_worker_that_has_gone_is_handed_back() {
     let (workflow, starting, mut foreign) = in_time(bench.held_up()).await;
     bench.shutdown.begin();
     in_time(bench.worker).await.unwrap().unwrap();
-    run(&mut foreign, "COMMIT").await;
+    run(&mut foreign, "ROLLBACK").await;
     assert!(in_time(starting).await.unwrap().first);
     let (pass, _) = in_time(async {
         loop {
@@ -208,6 +211,46 @@ async fn what_was_started_for_a_worker_that_has_gone_is_handed_back() {
     .await;
     assert_eq!((pass.claim.token, pass.attempts, pass.records.len()), (2, 0, 1));
     bench.home.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_that_waits_for_an_open_transaction_keeps_no_slot() {
+    let home = Home::new();
+    let store = opened(&home, alone(&home).connections(8).batching(false)).await;
+    let (client, shutdown) = (Client::new(store.clone()), Shutdown::new());
+    let gate = Arc::new(Semaphore::new(0));
+    gate.close();
+    let worker = Worker::new(store.clone()).slots(2).register(Gated(gate));
+    let worker = tokio::spawn(worker.run(shutdown.clone()));
+    let mut foreign = home.foreign().await;
+    let lock = "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('workflow:held', 0))";
+    run(&mut foreign, lock).await;
+    let mut starting = Vec::new();
+    for _ in 0..4 {
+        // So that each finds the worker waiting.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let client = client.clone();
+        starting.push(tokio::spawn(async move {
+            client.start::<Gated>("held", &()).await.unwrap()
+        }));
+    }
+    blocked(&mut home.foreign().await, &home.schema, 4).await;
+    for at in 0..10 {
+        let workflow = format!("w{at}");
+        client.start::<Gated>(&workflow, &()).await.unwrap();
+        let ended = in_time(client.result::<Gated>(&workflow)).await.unwrap();
+        assert_eq!(ended, Ended::Completed("ours".to_owned()));
+    }
+    run(&mut foreign, "COMMIT").await;
+    let mut first = 0;
+    for starting in starting {
+        first += usize::from(in_time(starting).await.unwrap().first);
+    }
+    assert_eq!(first, 1);
+    in_time(client.result::<Gated>("held")).await.unwrap();
+    shutdown.begin();
+    worker.await.unwrap().unwrap();
+    home.drop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
