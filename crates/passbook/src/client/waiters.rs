@@ -101,10 +101,11 @@ impl Waiters {
     }
 
     /// Those of the told that somebody waits for.
-    fn awaited<'a>(&self, told: &'a HashSet<String>) -> impl Iterator<Item = String> + 'a {
+    fn awaited(&self, told: HashSet<String>) -> Vec<String> {
         let inner = self.lock();
-        let awaited: Vec<_> = told.iter().filter(|told| inner.waiting.contains_key(*told)).collect();
-        awaited.into_iter().cloned()
+        told.into_iter()
+            .filter(|told| inner.waiting.contains_key(told))
+            .collect()
     }
 
     fn tell(&self, finished: &Finished) {
@@ -186,7 +187,7 @@ impl Asking {
                 }
                 Ask::Some(told) => {
                     let fresh = self.waiters.fresh();
-                    let mut some: Vec<String> = self.waiters.awaited(&told).collect();
+                    let mut some = self.waiters.awaited(told);
                     if !fresh.is_empty() || !some.is_empty() {
                         // What runs here will be told, and the store has more to do for it now than to answer questions.
                         some.extend(fresh.into_iter().filter(|fresh| !endings.expects(fresh)));
